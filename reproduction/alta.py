@@ -17,10 +17,8 @@ from dataclasses import dataclass, replace
 from statistics import mean, stdev
 from typing import Any
 
-import numpy as np
 import torch
 
-from litotes.core.counts import confusion, macro_f1
 from litotes.core.machine import gpu_facts, machine
 from litotes.core.storage import write_json
 from litotes.distillation.answers import gather_lessons
@@ -32,6 +30,7 @@ from litotes.distillation.students import StudentJob, run_student
 from litotes.distillation.teachers import run_teacher
 from litotes.model.checkpoint import load_model
 from reproduction.student_options import student_parser
+from reproduction.variety_scores import scores_by_variety
 
 TASKS = ("sentiment", "sarcasm")
 VARIETIES = ("en-AU", "en-UK")
@@ -139,29 +138,21 @@ def collect(
         raise ValueError("BESSTIE has no validation texts here")
     texts = [example for example in test if task in example.labels]
     labels = test.tasks[task].labels
-    gold = np.array([labels.index(example.labels[task]) for example in texts])
-    varieties = np.array([example.variety for example in texts])
+    gold = [labels.index(example.labels[task]) for example in texts]
+    varieties = [example.variety or "" for example in texts]
     attempts: dict[str, dict[str, list[Any]]] = {}
     for name in ATTEMPTS:
         own: dict[str, list[Any]] = {"predicted": [], "valid": [], "held_out": []}
         for seed in range(n_seeds):
             job = jobs[f"{name}, {seed}"]
-            predicted = np.array(job.test_answers()[task], dtype=int)
-            own["predicted"].append(predicted.tolist())
-            own["valid"].append(by_variety(gold, predicted, varieties))
+            predicted = [int(number) for number in job.test_answers()[task]]
+            scores = scores_by_variety(gold, predicted, varieties)
+            own["predicted"].append(predicted)
+            own["valid"].append([round(scores[variety], 4) for variety in VARIETIES])
             history = load_model(job.model_folder).facts["history"]
             own["held_out"].append(max(line["held_out"] for line in history))
         attempts[name] = own
-    return {"labels": list(labels), "gold": gold.tolist(), "attempts": attempts}
-
-
-def by_variety(gold: np.ndarray, predicted: np.ndarray, varieties: np.ndarray) -> list[float]:
-    """Macro-F1 in each of `VARIETIES`."""
-    found = []
-    for variety in VARIETIES:
-        own = varieties == variety
-        found.append(round(float(macro_f1(confusion(gold[own], predicted[own], 2))), 4))
-    return found
+    return {"labels": list(labels), "gold": gold, "attempts": attempts}
 
 
 def choose(found: dict[str, Any], *, is_large: bool) -> dict[str, Any]:

@@ -11,14 +11,12 @@ is found again. All settings are fixed below; the test texts choose nothing.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import replace
+from statistics import mean
 from typing import Any
 
-import numpy as np
 import torch
 
-from litotes.core.counts import confusion, macro_f1
 from litotes.core.machine import gpu_facts, machine
 from litotes.core.storage import write_json
 from litotes.distillation.answers import gather_lessons
@@ -33,6 +31,7 @@ from litotes.model.averaging import average_models
 from litotes.model.checkpoint import load_model
 from litotes.prediction.predictor import Predictor
 from reproduction.student_options import student_parser
+from reproduction.variety_scores import scores_by_variety
 
 CELLS = (("Google", "sentiment"), ("Reddit", "sentiment"), ("Reddit", "sarcasm"))
 MORE = ("twitter:{0}/twitter?min_words=25", "irony:{0}/tweeteval-irony")
@@ -155,11 +154,11 @@ def collect(
         variant, _, _ = name.rpartition(",")
         predicted.setdefault(variant, []).append([int(n) for n in job.test_answers()[task]])
     own = [jobs[f"{AVERAGED}, {seed}"].model_folder for seed in range(n_seeds)]
-    mean = Predictor(average_models([load_model(folder) for folder in own]))
-    answers = predict_corpus(mean, test)[task].predicted()
+    averaged = Predictor(average_models([load_model(folder) for folder in own]))
+    answers = predict_corpus(averaged, test)[task].predicted()
     predicted[f"{AVERAGED}, mean of {n_seeds}"] = [answers.tolist()]
     scores = {
-        name: [round(mean_of_varieties(gold, some, varieties), 4) for some in runs]
+        name: [round(mean(scores_by_variety(gold, some, varieties).values()), 4) for some in runs]
         for name, runs in predicted.items()
     }
     return {
@@ -172,17 +171,6 @@ def collect(
         "predicted": predicted,
         "macro_f1": scores,
     }
-
-
-def mean_of_varieties(
-    gold: Sequence[int], predicted: Sequence[int], varieties: Sequence[str]
-) -> float:
-    found = []
-    for variety in sorted(set(varieties)):
-        places = [place for place, own in enumerate(varieties) if own == variety]
-        counts = confusion(np.take(gold, places), np.take(predicted, places), 2)
-        found.append(float(macro_f1(counts)))
-    return sum(found) / len(found)
 
 
 if __name__ == "__main__":

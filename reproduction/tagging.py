@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -150,14 +151,17 @@ class Study:
         write_json(file, content | {"key": key})
         return content
 
-    def pruning_options(self, way: str) -> dict[str, Any]:
-        """One of `WAYS`, its schedule stretched over the encoder's layers."""
+    @cached_property
+    def n_layers(self) -> int:
         from litotes.encoders import pretrained
 
-        n_layers = len(pretrained.load(self.options.encoder).encoder.spec.walk)
+        return len(pretrained.load(self.options.encoder).encoder.spec.walk)
+
+    def pruning_options(self, way: str) -> dict[str, Any]:
+        """One of `WAYS`, its schedule stretched over the encoder's layers."""
         options = dict(WAYS[way])
         shares = options.pop("schedule")
-        depths = np.linspace(0, len(shares) - 1, n_layers)
+        depths = np.linspace(0, len(shares) - 1, self.n_layers)
         found = np.interp(depths, range(len(shares)), shares)
         return {"schedule": [round(float(share), 4) for share in found], "restore": True, **options}
 

@@ -87,7 +87,8 @@ def _speech(found: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str]:
         fewer = f"{row['cost']['fewer_operations']:.2f}"
         held_out = f"{100 * row['held_out']:.2f}"
         title = f"**pruned {name}**" if name == found["chosen"] else f"pruned {name}"
-        lines.append(f"| {title} | {_score(row)} | {fewer} | {_points(row)} | {held_out} |")
+        loss = _difference(row["less_dense"], 2)
+        lines.append(f"| {title} | {_score(row)} | {fewer} | {loss} | {held_out} |")
     said = [*_ways(settings["ways"]), _verdict(found["ways"][found["chosen"]], found["chosen"])]
     return [*lines, "", *said, ""]
 
@@ -110,7 +111,7 @@ def _verdict(row: Mapping[str, Any], chosen: str) -> str:
     sure = "also" if low >= -WANTED_LOSS else "though not"
     verdict = f"Both are reached, {sure} at the lower end of the interval."
     return _paragraph(
-        f"Held-out texts choose *{chosen}*: {_points(row)} points at"
+        f"Held-out texts choose *{chosen}*: {_difference(loss, 2)} points at"
         f" {cost['fewer_operations']:.2f} times fewer operations of the encoder; wanted were"
         f" {WANTED_SPEED} times within {WANTED_LOSS} points."
         f" {verdict if is_kept else '**This is missed.**'} Answering all test sentences took"
@@ -137,7 +138,7 @@ def _locus(found: Mapping[str, Any]) -> list[str]:
     for name, title in _LOCUS_ROWS.items():
         row = found["rows"][name]
         auc = f"{row['auc']:.3f}" if "auc" in row else ""
-        lead = _lead(row["less_than_model"]) if "less_than_model" in row else ""
+        lead = _difference(row["less_than_model"], 1) if "less_than_model" in row else ""
         lines.append(f"| {title} | {_score(row)} | {auc} | {lead} |")
     return [*lines, ""]
 
@@ -171,15 +172,11 @@ def _score(row: Mapping[str, Any]) -> str:
     return f"{_percent(row['mean'])} | {100 * low:.1f} to {100 * high:.1f}"
 
 
-def _points(row: Mapping[str, Any]) -> str:
-    loss = row["less_dense"]
-    low, high = loss["interval"]
-    return f"{100 * loss['difference']:+.2f} ({100 * low:+.2f} to {100 * high:+.2f})"
-
-
-def _lead(row: Mapping[str, Any]) -> str:
-    low, high = row["interval"]
-    return f"{100 * row['difference']:+.1f} ({100 * low:+.1f} to {100 * high:+.1f})"
+def _difference(found: Mapping[str, Any], n_digits: int) -> str:
+    """In points, with its interval."""
+    points = (100 * value for value in (found["difference"], *found["interval"]))
+    said, low, high = (f"{value:+.{n_digits}f}" for value in points)
+    return f"{said} ({low} to {high})"
 
 
 if __name__ == "__main__":

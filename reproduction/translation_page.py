@@ -241,7 +241,7 @@ def _sign_lines(numbers: Mapping[str, Any]) -> list[str]:
     for name, one in found.items():
         if name == "people":
             continue
-        scores = [one[metric].get("mean", one[metric].get("value")) for metric in ("bleu", "chrf")]
+        scores = [_mean_score(one, metric) for metric in ("bleu", "chrf")]
         shares = [f"{100 * one[share]:.0f}" for share in ("changed", "flipped", "agrees")]
         label = "the tweet again" if name == "copy" else NAMES[name]
         lines.append(f"| {label} | {scores[0]:.1f} | {scores[1]:.1f} | {' | '.join(shares)} |")
@@ -254,6 +254,11 @@ def _sign_lines(numbers: Mapping[str, Any]) -> list[str]:
         cells = [markdown(one[name]) for name in ("text", "people", *columns)]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
+
+
+def _mean_score(one: Mapping[str, Any], metric: str) -> Any:
+    """Of all seeds; the tweet itself has a value alone."""
+    return one[metric].get("mean", one[metric].get("value"))
 
 
 def _sign_command(numbers: Mapping[str, Any]) -> list[str]:
@@ -269,11 +274,12 @@ def _against_copying(found: Mapping[str, Any]) -> list[str]:
     models = [name for name in found if name not in ("people", "copy")]
     copied = found["copy"]
     said = []
-    for title, measure in {
-        "BLEU": lambda one: one["bleu"].get("mean", one["bleu"].get("value")),
-        "chrF": lambda one: one["chrf"].get("mean", one["chrf"].get("value")),
+    measures = {
+        "BLEU": lambda one: _mean_score(one, "bleu"),
+        "chrF": lambda one: _mean_score(one, "chrf"),
         "people's sentiment": lambda one: one["agrees"],
-    }.items():
+    }
+    for title, measure in measures.items():
         better = [NAMES[name] for name in models if measure(found[name]) > measure(copied)]
         who = f"better than the tweet itself are {', '.join(better)}" if better else ""
         said.append(f"- By {title} {who or 'no model is better than the tweet itself'}.")

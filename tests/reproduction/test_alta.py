@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 
-from reproduction.alta import ATTEMPTS, by_variety, choose
+from reproduction.alta import ATTEMPTS, choose
+from reproduction.variety_scores import scores_by_variety
 
 
 def attempt(held_out: float, valid: list[list[float]]) -> dict[str, Any]:
@@ -33,8 +33,9 @@ def test_held_out_texts_choose_and_the_worse_variety_counts() -> None:
 
 
 def test_each_variety_is_scored_alone() -> None:
-    varieties = np.array(["en-AU", "en-UK", "en-AU", "en-UK", "en-AU", "en-UK"])
-    gold, predicted = np.array([0, 0, 1, 1, 0, 1]), np.array([0, 1, 1, 1, 0, 0])
-    australian, british = by_variety(gold, predicted, varieties)
-    assert australian == 1
-    assert british == pytest.approx((0 + 0.5) / 2)  # of 0 none, of 1 one of two and one wrongly
+    varieties = ["en-AU", "en-UK", "en-AU", "en-UK", "en-AU", "en-UK"]
+    found = scores_by_variety([0, 0, 1, 1, 0, 1], [0, 1, 1, 1, 0, 0], varieties)
+    assert list(found) == ["en-AU", "en-UK"]
+    assert found["en-AU"] == 1
+    # of 0 none, of 1 one of two and one wrongly
+    assert found["en-UK"] == pytest.approx((0 + 0.5) / 2)
