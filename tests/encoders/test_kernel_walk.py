@@ -192,3 +192,21 @@ def test_gradients_are_the_encoders(kind: str) -> None:
 def test_newer_layers_are_left_to_the_encoder_itself(choice: dict[str, Any]) -> None:
     assert has_kernels(make_encoder())
     assert not has_kernels(make_encoder(**choice))
+
+
+def test_affinities_are_halves_where_autocast_makes_them() -> None:
+    """The gradient of a bias by distance looks at whole rows, which are not."""
+    encoder, biased = make_encoder(**KINDS["dense"]), make_encoder(**KINDS["mpnet"])
+    assert not route_options(encoder, firsts_only=False, trains=True).halves
+    with torch.autocast(DEVICE.type, torch.bfloat16):
+        assert route_options(encoder, firsts_only=False, trains=True).halves
+        assert route_options(biased, firsts_only=False, trains=False).halves
+        assert not route_options(biased, firsts_only=False, trains=True).halves
+
+
+def test_powers_are_halves_in_bfloat16_alone() -> None:
+    """float16 tells ten times as much as rows of powers then would."""
+    encoder = make_encoder(weighting="entmax", weighting_options={"alpha": "learned"})
+    for dtype, halves in ((torch.bfloat16, True), (torch.float16, False)):
+        options = route_options(encoder.to(dtype), firsts_only=False, trains=False)
+        assert options.halves == halves

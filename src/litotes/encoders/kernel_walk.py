@@ -63,7 +63,6 @@ def _has_known_layers(spec: EncoderSpec) -> bool:
 
 def route_options(encoder: Encoder, *, firsts_only: bool, trains: bool) -> RouteOptions:
     """What decides the route of texts through this encoder; a plan drawn anew in training."""
-    weight = encoder.block(0).attention.qkv.weight
     plan = encoder.pruning.plan()
     rule = _rule(encoder)
     assert rule is not None
@@ -74,8 +73,26 @@ def route_options(encoder: Encoder, *, firsts_only: bool, trains: bool) -> Route
         fuse=encoder.pruning.fuse,
         firsts_only=firsts_only,
         trains=trains,
-        halves=weight.dtype != torch.float32,
+        halves=_may_be_halves(encoder, rule, trains=trains),
     )
+
+
+def _may_be_halves(encoder: Encoder, rule: RowRule, *, trains: bool) -> bool:
+    """Whether affinities may be held in half precision."""
+    if trains and encoder.relative_bias is not None:
+        return False  # the gradient of a bias looks at whole rows
+    if rule.name == "powers":
+        return _type(encoder) == torch.bfloat16  # what float16 tells more would be lost
+    return _type(encoder) != torch.float32
+
+
+def _type(encoder: Encoder) -> torch.dtype:
+    """That of queries, keys and values: here, where autocast may be on."""
+    weight = encoder.block(0).attention.qkv.weight
+    device = weight.device.type
+    if torch.is_autocast_enabled(device):
+        return torch.get_autocast_dtype(device)
+    return weight.dtype
 
 
 def _rule(encoder: Encoder) -> RowRule | None:

@@ -53,7 +53,7 @@ class RouteOptions:
 
     rule: the name of the weighting's rule; shift: its empty rows before a text's first query.
     firsts_only: whether the last layer computes first pieces alone. trains: with a backward pass.
-    halves: in half precision.
+    halves: affinities may be held in half precision.
     """
 
     plan: Plan

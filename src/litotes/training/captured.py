@@ -27,7 +27,7 @@ from litotes.heads import HEADS
 from litotes.model.classifier import Classifier
 from litotes.text.packing import TextSet, lay_end_to_end
 from litotes.text.tokenizer import Pieces
-from litotes.training.step import StepInputs, TrainingStep
+from litotes.training.step import StepInputs, TrainingStep, autocast
 
 SMALLEST_STEP = 256
 """Pieces from one bucket to the next, at least."""
@@ -142,9 +142,10 @@ class CapturedSteps:
     def _bucket(self, size: int) -> StepBucket:
         if size not in self.buckets:
             classifier, n_texts = self.classifier, self.step.settings.batch_texts
-            options = route_options(
-                classifier.encoder, firsts_only=classifier.firsts_only, trains=True
-            )
+            with autocast(self.step.settings, self.step.device):  # as the step will be taken
+                options = route_options(
+                    classifier.encoder, firsts_only=classifier.firsts_only, trains=True
+                )
             sizes = Sizes(size, n_texts, min(size, int(self.lengths.max())))
             plan = RoutePlan.for_bucket(options, sizes)
             self.buckets[size] = StepBucket(self.step, classifier, plan, self.recorder)

@@ -32,7 +32,8 @@ class Case:
 
     first_only: each text's first piece alone asks. n_nobody: rows at the end that belong to no
     text. alive: each text's attention heads as bits. spread: of queries and keys. halves:
-    affinities of long texts are held in half precision.
+    affinities of long texts are held in half precision. quarters: queries and keys are such that
+    half precision shows their affinities, for a width of 16 or 64: everyone chooses the same keys.
     """
 
     rule: str
@@ -46,6 +47,7 @@ class Case:
     wanted: str = "none"
     spread: float = 1.5
     halves: bool = False
+    quarters: bool = False
 
 
 def all_rules(n_heads: int, device: torch.device) -> dict[str, tuple[RowRule, Weighting]]:
@@ -104,6 +106,8 @@ def make_inputs(case: Case, device: torch.device, dtype: torch.dtype, seed: int 
     shape = (bounds[-1] + case.n_nobody, 3, case.n_heads, case.head_width)
     stacked = torch.randn(shape, generator=draw)
     stacked[:, :2] *= case.spread
+    if case.quarters:
+        stacked[:, :2] = (4 * stacked[:, :2]).round() / 4
     query = stacked[:, 0][bounds[:-1]] if case.first_only else None
     bias = None
     if case.with_bias:

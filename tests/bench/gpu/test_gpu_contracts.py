@@ -30,14 +30,12 @@ def test_errors_are_judged_by_their_precision_and_written_after_every_case(
         return 5e-3 if dtype == torch.float16 else 2e-3
 
     written: list[Mapping[str, Any]] = []
-    named = iter([("first", "sound"), ("second", "broken")])
-    found = script.check_all(
-        named,
-        {"forward": error},
-        CPU,
-        ["float32", "float16"],
-        lambda one: written.append(dict(one)),
+    dtypes = ["float32", "float16"]
+    by_case = (
+        script.check_case(name, case, {"forward": error}, CPU, dtypes)
+        for name, case in {"first": "sound", "second": "broken"}.items()
     )
+    found = script.check_all(by_case, lambda one: written.append(dict(one)))
     assert [entry["is_met"] for entry in found] == [False, True, False, False]
     assert found[1] == {
         "case": "first",
@@ -52,10 +50,17 @@ def test_errors_are_judged_by_their_precision_and_written_after_every_case(
 
 
 def test_an_error_that_is_no_number_is_missed(script: ModuleType) -> None:
-    (entry,) = script.check_all(
-        iter([("nan", None)]), {"forward": lambda *_: float("nan")}, CPU, ["float32"], print
-    )
+    checks = {"forward": lambda *_: float("nan")}
+    (entry,) = script.check_case("nan", None, checks, CPU, ["float32"])
     assert not entry["is_met"]
+
+
+def test_cases_come_in_their_order(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(script, "check_by_name", lambda name, dtypes: [(name, *dtypes)])
+    assert list(script.in_workers(["b", "a"], ["float32"], 1)) == [
+        [("b", "float32")],
+        [("a", "float32")],
+    ]
 
 
 def test_tests_are_counted(script: ModuleType) -> None:

@@ -31,6 +31,11 @@ exact sums: what then is amiss with the weights is about as much as the type can
 ROWS_BY_PRODUCTS = True
 """Whether sums of rows that lie as pairs are products with ones (pair_rows.py)."""
 
+TRAINS_CENTRED = True
+"""Whether rows that lie as pairs and get a gradient are rounded about their best keys: the gradient
+has products that are not rounded, whose weights the row's numbers should fit.
+"""
+
 PAIRS_TOGETHER = 2
 """Pairs of blocks of keys that a walk takes at a time. Both on Hopper alone: elsewhere it is not
 known how a product's result lies in the registers, or there is no room for so many keys.
@@ -225,22 +230,24 @@ def _launch_pairs(
     seed: Tensor | None,
 ) -> None:
     assert rule.name in PAIRED
-    assert not wanted.row_numbers
-    assert not dropout
     query, key, value, bias = packed.query, packed.key, packed.value, packed.bias
-    n_heads, head_width = query.shape[1:]
+    n_queries, n_heads, head_width = query.shape
     shape, nothing = tiles.shape, packed.key_bounds
     attend_pairs[(len(tiles.numbers), n_heads)](
         query, key, value, out.mixed, packed.query_bounds, packed.key_bounds, tiles.numbers,
         or_nothing(rule.alpha, nothing), or_nothing(rule.kept, nothing),
-        *bias_tensors(bias, nothing), or_nothing(packed.alive, nothing),
+        *bias_tensors(bias, nothing),
+        or_nothing(packed.alive, nothing), or_nothing(seed, nothing),
         or_nothing(out.received, nothing), or_nothing(out.head_size, nothing),
-        query.stride(0), key.stride(0), value.stride(0), len(key), wanted.n_slots,
-        head_width**-0.5, CLOSE[query.dtype], AMISS[query.dtype],
+        or_nothing(out.row_numbers, nothing), or_nothing(out.chosen, nothing),
+        query.stride(0), key.stride(0), value.stride(0), len(key), n_queries, wanted.n_slots,
+        head_width**-0.5, dropout, CLOSE[query.dtype], AMISS[query.dtype],
         N_HEADS=n_heads, HEAD_WIDTH=head_width, COLUMNS=whole_width(head_width),
         ROWS=shape.rows, PART=shape.block, FARTHEST=LONGEST, RULE=rule.name,
         WITH_BIAS=bias is not None, WITH_ALIVE=packed.alive is not None,
-        IMPORTANCE=wanted.importance, WITH_HEAD_SIZE=wanted.head_size,
+        WITH_DROPOUT=dropout > 0, IMPORTANCE=wanted.importance,
+        WITH_HEAD_SIZE=wanted.head_size, WITH_ROW_NUMBERS=wanted.row_numbers,
+        CENTRED=wanted.row_numbers and TRAINS_CENTRED,
         PRODUCTS=ROWS_BY_PRODUCTS and is_hopper(query.device),
         TOGETHER=PAIRS_TOGETHER if is_hopper(query.device) else 1,
         num_warps=shape.n_warps,

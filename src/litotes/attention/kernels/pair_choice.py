@@ -130,3 +130,20 @@ def without_late(behind, reach, n_wanted, ROWS: tl.constexpr, PART: tl.constexpr
 def only_kept(pairs, at):
     """The same numbers, but far behind where they are less than `at`. NaN stays."""
     return plus_product(pairs, compared(pairs, at, "lt"), tl.zeros_like(at) + FAR_PAIR)
+
+
+@triton.jit
+def store_kept(CHOSEN, row, behind, reach, query_live, ROWS: tl.constexpr, PART: tl.constexpr,
+               FARTHEST: tl.constexpr):  # fmt: skip
+    """The kept keys as bits, 32 a word, as `store_chosen` writes them: `behind` is without late
+    ones.
+    """
+    at = minus(reach)
+    WORDS: tl.constexpr = PART // 32
+    to = CHOSEN + row.to(tl.int64)[:, None] * (FARTHEST // 32) + tl.arange(0, WORDS)[None, :]
+    for part in tl.static_range(N_PAIRS):
+        kept = compared(behind[part], at, "ge") >> 10  # of the bits of 1 the lowest
+        for half in tl.static_range(2):
+            by_word = tl.reshape((kept >> (16 * half)) & 1, [ROWS, WORDS, 32])
+            words = tl.sum(by_word << tl.arange(0, 32)[None, None, :], 2)
+            tl.store(to + (2 * part + half) * WORDS, words, mask=query_live[:, None])

@@ -13,9 +13,21 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from litotes.attention.kernels.forward_kernel import distance_bias, product, store_nothing
-from litotes.attention.kernels.pair_choice import kept_reach, minus, only_kept, without_late
-from litotes.attention.kernels.pair_rows import row_best, row_sums
+from litotes.attention.kernels.forward_kernel import (
+    keeps_weight,
+    product,
+    store_nothing,
+    store_row_numbers,
+)
+from litotes.attention.kernels.pair_affinities import gather_pairs
+from litotes.attention.kernels.pair_choice import (
+    kept_reach,
+    minus,
+    only_kept,
+    store_kept,
+    without_late,
+)
+from litotes.attention.kernels.pair_rows import row_sums
 from litotes.attention.kernels.pair_rules import (
     N_PAIRS,
     exact_reach,
@@ -28,9 +40,7 @@ from litotes.attention.kernels.pair_rules import (
 from litotes.attention.kernels.pairs import (
     first_as,
     first_of,
-    larger,
     moved,
-    pair,
     plus,
     plus_if_positive,
     second_as,
@@ -43,69 +53,13 @@ from litotes.attention.kernels.walk_kernel import load_rows, store_mixed
 
 
 @triton.jit
-def part_affinities(
-    query, KEY, query_number, start, query_live, n_keys, ORIGIN, BUCKETS, BIAS, key_start,
-    key_stride, head, scale, N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr,
-    COLUMNS: tl.constexpr, ROWS: tl.constexpr, PART: tl.constexpr, FARTHEST: tl.constexpr,
-    WITH_BIAS: tl.constexpr,
-):  # fmt: skip
-    """With the bias, and −∞ where there is no key. (query, PART)"""
-    number = tl.arange(0, PART)
-    live = number < n_keys - start
-    key_place = key_start + start + number
-    column = tl.arange(0, COLUMNS)[:, None]
-    key_rows = KEY + key_place.to(tl.int64) * key_stride + head * HEAD_WIDTH
-    key = tl.load(key_rows[None, :] + column, mask=live[None, :] & (column < HEAD_WIDTH), other=0.0)
-    # a key that is not there is 0, and so is its product: what is added says that it is not there
-    nothing = tl.where(live, 0.0, -float("inf"))[None, :]
-    affinity = product(query, key, tl.zeros([ROWS, PART], tl.float32), False) * scale + nothing
-    if WITH_BIAS:
-        bias, _ = distance_bias(
-            ORIGIN, BUCKETS, BIAS, key_start + query_number[:, None], key_place[None, :],
-            query_live[:, None], live[None, :], head, N_HEADS, FARTHEST)  # fmt: skip
-        affinity += bias
-    return affinity
-
-
-@triton.jit
-def gather_pairs(
-    query, KEY, query_number, query_live, n_keys, ORIGIN, BUCKETS, BIAS, key_start, key_stride,
-    head, scale, N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr, COLUMNS: tl.constexpr,
-    ROWS: tl.constexpr, PART: tl.constexpr, FARTHEST: tl.constexpr, WITH_BIAS: tl.constexpr,
-    PRODUCTS: tl.constexpr, TOGETHER: tl.constexpr,
-):  # fmt: skip
-    """How far all keys are behind their row's best, as pairs."""
-    pairs_0 = tl.zeros([ROWS, PART], tl.int32)
-    pairs_1 = tl.zeros([ROWS, PART], tl.int32)
-    pairs_2 = tl.zeros([ROWS, PART], tl.int32)
-    pairs_3 = tl.zeros([ROWS, PART], tl.int32)
-    # a bias is looked up for every pair: loaded ahead as well it would not fit the chip
-    N_AHEAD: tl.constexpr = 1 if WITH_BIAS else 3
-    for start in tl.range(
-        0, 2 * N_PAIRS * PART, 2 * PART, num_stages=N_AHEAD, loop_unroll_factor=TOGETHER
-    ):
-        first = part_affinities(
-            query, KEY, query_number, start, query_live, n_keys, ORIGIN, BUCKETS, BIAS, key_start,
-            key_stride, head, scale, N_HEADS, HEAD_WIDTH, COLUMNS, ROWS, PART, FARTHEST,
-            WITH_BIAS)  # fmt: skip
-        second = part_affinities(
-            query, KEY, query_number, start + PART, query_live, n_keys, ORIGIN, BUCKETS, BIAS,
-            key_start, key_stride, head, scale, N_HEADS, HEAD_WIDTH, COLUMNS, ROWS, PART, FARTHEST,
-            WITH_BIAS)  # fmt: skip
-        pairs_0, pairs_1, pairs_2 = moved(pairs_1), moved(pairs_2), moved(pairs_3)
-        pairs_3 = pair(first, second)
-    best = larger(larger(pairs_0, pairs_1), larger(pairs_2, pairs_3))
-    less = for_all(-row_best(best, PRODUCTS))
-    return plus(pairs_0, less), plus(pairs_1, less), plus(pairs_2, less), plus(pairs_3, less)
-
-
-@triton.jit
 def find_reach(
-    pairs_0, pairs_1, pairs_2, pairs_3, beta, KEPT, n_keys, missing, ROWS: tl.constexpr,
-    PART: tl.constexpr, RULE: tl.constexpr, PRODUCTS: tl.constexpr,
+    pairs_0, pairs_1, pairs_2, pairs_3, beta, KEPT, CHOSEN, row, query_live, n_keys, missing,
+    ROWS: tl.constexpr, PART: tl.constexpr, FARTHEST: tl.constexpr, RULE: tl.constexpr,
+    WITH_ROW_NUMBERS: tl.constexpr, PRODUCTS: tl.constexpr,
 ):  # fmt: skip
     """How far behind the best a key of each row may be, and the pairs: of `top_k` without keys that
-    are as near as the last one kept but come later.
+    are as near as the last one kept but come later. Stores which are kept, if row numbers are.
     """
     behind = (pairs_0, pairs_1, pairs_2, pairs_3)
     if RULE == "squares":
@@ -119,6 +73,9 @@ def find_reach(
             pairs_0, pairs_1, pairs_2, pairs_3 = without_late(
                 behind, reach, n_kept - n_nearer, ROWS, PART, PRODUCTS
             )
+        if WITH_ROW_NUMBERS:
+            behind = (pairs_0, pairs_1, pairs_2, pairs_3)
+            store_kept(CHOSEN, row, behind, reach, query_live, ROWS, PART, FARTHEST)
     return reach, pairs_0, pairs_1, pairs_2, pairs_3
 
 
@@ -158,10 +115,26 @@ def power_of_inside(behind, shrink, beta):
 
 
 @triton.jit
+def without_dropped(
+    weights, SEED, query_place, first_key, head, dropout, N_HEADS: tl.constexpr,
+    PART: tl.constexpr, FARTHEST: tl.constexpr, WITH_DROPOUT: tl.constexpr,
+):  # fmt: skip
+    """The weights that dropout leaves, not yet divided by the share it leaves."""
+    if WITH_DROPOUT:
+        key_number = first_key + tl.arange(0, PART)
+        kept = keeps_weight(SEED, query_place[:, None], key_number[None, :], head, dropout,
+                            N_HEADS, FARTHEST)  # fmt: skip
+        weights = tl.where(kept, weights, 0.0)
+    return weights
+
+
+@triton.jit
 def mix_pairs(
-    pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, key_start, n_keys, value_stride, head,
-    HEAD_WIDTH: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr, PART: tl.constexpr,
-    RULE: tl.constexpr, AGAIN: tl.constexpr, PRODUCTS: tl.constexpr, TOGETHER: tl.constexpr,
+    pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, SEED, query_place, key_start, n_keys,
+    value_stride, head, dropout, N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr,
+    COLUMNS: tl.constexpr, ROWS: tl.constexpr, PART: tl.constexpr, FARTHEST: tl.constexpr,
+    RULE: tl.constexpr, AGAIN: tl.constexpr, WITH_DROPOUT: tl.constexpr, PRODUCTS: tl.constexpr,
+    TOGETHER: tl.constexpr,
 ):  # fmt: skip
     """The values' sum by weights that are not yet divided, the weights' sum, and the pairs, if they
     are needed AGAIN: each is the first one in its turn.
@@ -179,10 +152,14 @@ def mix_pairs(
         ready = prepared(pairs_0, reach, RULE)
         weights = weigh_half(ready, 0, reach, beta, RULE, value.dtype)
         total += row_sums(ready, PRODUCTS) if RULE == "squares" else tl.sum(weights, 1)
+        weights = without_dropped(weights, SEED, query_place, start, head, dropout,
+                                  N_HEADS, PART, FARTHEST, WITH_DROPOUT)  # fmt: skip
         mixed = product(weights.to(value.dtype), value, mixed, False)
         weights = weigh_half(ready, 1, reach, beta, RULE, value.dtype)
         if RULE != "squares":
             total += tl.sum(weights, 1)
+        weights = without_dropped(weights, SEED, query_place, start + PART, head, dropout,
+                                  N_HEADS, PART, FARTHEST, WITH_DROPOUT)  # fmt: skip
         mixed = product(weights.to(value.dtype), value_second, mixed, False)
         before = pairs_0
         pairs_0, pairs_1, pairs_2 = moved(pairs_1), moved(pairs_2), moved(pairs_3)
@@ -193,26 +170,28 @@ def mix_pairs(
 
 @triton.jit
 def mix_exactly(
-    pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, key_start, n_keys, value_stride, head,
-    missing, amiss, HEAD_WIDTH: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr,
-    PART: tl.constexpr, RULE: tl.constexpr, IMPORTANCE: tl.constexpr, PRODUCTS: tl.constexpr,
-    TOGETHER: tl.constexpr,
+    pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, SEED, query_place, key_start, n_keys,
+    value_stride, head, dropout, missing, amiss, N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr,
+    COLUMNS: tl.constexpr, ROWS: tl.constexpr, PART: tl.constexpr, FARTHEST: tl.constexpr,
+    RULE: tl.constexpr, IMPORTANCE: tl.constexpr, WITH_DROPOUT: tl.constexpr,
+    PRODUCTS: tl.constexpr, TOGETHER: tl.constexpr,
 ):  # fmt: skip
     """As `mix_pairs`, and once more for `powers` where the weights' sum shows that the reach was
     not near enough; with the reach.
     """
     AGAIN: tl.constexpr = RULE == "powers" or IMPORTANCE != "none"
     mixed, total, pairs_0, pairs_1, pairs_2, pairs_3 = mix_pairs(
-        pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, key_start, n_keys, value_stride,
-        head, HEAD_WIDTH, COLUMNS, ROWS, PART, RULE, AGAIN, PRODUCTS, TOGETHER)  # fmt: skip
+        pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, SEED, query_place, key_start,
+        n_keys, value_stride, head, dropout, N_HEADS, HEAD_WIDTH, COLUMNS, ROWS, PART, FARTHEST,
+        RULE, AGAIN, WITH_DROPOUT, PRODUCTS, TOGETHER)  # fmt: skip
     if RULE == "powers":
         if beta * largest(tl.abs(powers_excess(total, reach, beta))) > amiss:
             behind = (pairs_0, pairs_1, pairs_2, pairs_3)
             reach = exact_reach(behind, reach, beta, missing, ROWS)
             mixed, total, pairs_0, pairs_1, pairs_2, pairs_3 = mix_pairs(
-                pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, key_start, n_keys,
-                value_stride, head, HEAD_WIDTH, COLUMNS, ROWS, PART, RULE, AGAIN,
-                PRODUCTS, TOGETHER)  # fmt: skip
+                pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, SEED, query_place,
+                key_start, n_keys, value_stride, head, dropout, N_HEADS, HEAD_WIDTH, COLUMNS, ROWS,
+                PART, FARTHEST, RULE, AGAIN, WITH_DROPOUT, PRODUCTS, TOGETHER)  # fmt: skip
     return reach, mixed, total, pairs_0, pairs_1, pairs_2, pairs_3
 
 
@@ -237,17 +216,32 @@ def store_all_received(
                            key_live, ROWS, IMPORTANCE, False)  # fmt: skip
 
 
-@triton.jit(do_not_specialize=["n_slots_apart", "n_slots"])
+@triton.jit
+def store_removed(
+    MIXED, to_received, to_size, query_far, query_live, n_keys, head, N_HEADS: tl.constexpr,
+    HEAD_WIDTH: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr, PART: tl.constexpr,
+    IMPORTANCE: tl.constexpr, WITH_HEAD_SIZE: tl.constexpr,
+):  # fmt: skip
+    """What a removed attention head gives."""
+    key_number = tl.arange(0, 2 * N_PAIRS * PART)
+    mixed_rows = MIXED + query_far * (N_HEADS * HEAD_WIDTH)
+    store_nothing(mixed_rows, to_received + key_number, to_size, query_live, key_number < n_keys,
+                  head, HEAD_WIDTH, COLUMNS, ROWS, 2 * N_PAIRS * PART, IMPORTANCE,
+                  WITH_HEAD_SIZE)  # fmt: skip
+
+
+@triton.jit(do_not_specialize=["n_slots_apart", "n_rows_apart", "n_slots"])
 def attend_pairs(
     QUERY, KEY, VALUE, MIXED, QUERY_BOUNDS, KEY_BOUNDS, TILES, ALPHA, KEPT, ORIGIN, BUCKETS, BIAS,
-    ALIVE, RECEIVED, HEAD_SIZE,
-    query_stride, key_stride, value_stride, n_slots_apart, n_slots, scale, missing, amiss,
-    N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr, COLUMNS: tl.constexpr,
+    ALIVE, SEED, RECEIVED, HEAD_SIZE, ROW_NUMBERS, CHOSEN,
+    query_stride, key_stride, value_stride, n_slots_apart, n_rows_apart, n_slots, scale, dropout,
+    missing, amiss, N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr, COLUMNS: tl.constexpr,
     ROWS: tl.constexpr, PART: tl.constexpr, FARTHEST: tl.constexpr, RULE: tl.constexpr,
-    WITH_BIAS: tl.constexpr, WITH_ALIVE: tl.constexpr, IMPORTANCE: tl.constexpr,
-    WITH_HEAD_SIZE: tl.constexpr, PRODUCTS: tl.constexpr, TOGETHER: tl.constexpr,
+    WITH_BIAS: tl.constexpr, WITH_ALIVE: tl.constexpr, WITH_DROPOUT: tl.constexpr,
+    IMPORTANCE: tl.constexpr, WITH_HEAD_SIZE: tl.constexpr, WITH_ROW_NUMBERS: tl.constexpr,
+    CENTRED: tl.constexpr, PRODUCTS: tl.constexpr, TOGETHER: tl.constexpr,
 ):  # fmt: skip
-    """As `attend_tile`, whose arguments these are. PART: keys in half a pair.
+    """As `attend_tile`, whose arguments these are, and `gather_pairs`. PART: keys in half a pair.
 
     amiss: by how much a row's sum may be, before its reach is looked for again, for `powers`.
     PRODUCTS: sums of rows are products. TOGETHER: pairs of blocks in each turn of the walks: with
@@ -267,30 +261,29 @@ def attend_pairs(
     to_size = HEAD_SIZE + (text * n_slots + slot) * N_HEADS + head
     if WITH_ALIVE:
         if (tl.load(ALIVE + text) >> head) & 1 == 0:
-            key_number = tl.arange(0, 2 * N_PAIRS * PART)
-            mixed_rows = MIXED + query_far * (N_HEADS * HEAD_WIDTH)
-            store_nothing(mixed_rows, to_received + key_number, to_size, query_live,
-                          key_number < n_keys, head, HEAD_WIDTH, COLUMNS, ROWS, 2 * N_PAIRS * PART,
-                          IMPORTANCE, WITH_HEAD_SIZE)  # fmt: skip
+            store_removed(MIXED, to_received, to_size, query_far, query_live, n_keys, head, N_HEADS,
+                          HEAD_WIDTH, COLUMNS, ROWS, PART, IMPORTANCE, WITH_HEAD_SIZE)  # fmt: skip
             return
     query = load_rows(QUERY + query_far * query_stride, query_live, head, HEAD_WIDTH, COLUMNS)
-    pairs_0, pairs_1, pairs_2, pairs_3 = gather_pairs(
+    best, pairs_0, pairs_1, pairs_2, pairs_3 = gather_pairs(
         query, KEY, query_number, query_live, n_keys, ORIGIN, BUCKETS, BIAS, key_start, key_stride,
         head, scale, N_HEADS, HEAD_WIDTH, COLUMNS, ROWS, PART, FARTHEST, WITH_BIAS,
-        PRODUCTS, TOGETHER)  # fmt: skip
-    beta = 2.0
-    if RULE == "powers":
-        beta = 1.0 / (tl.load(ALPHA + head) - 1.0)
+        CENTRED, PRODUCTS, TOGETHER)  # fmt: skip
+    beta = 1.0 / (tl.load(ALPHA + head) - 1.0) if RULE == "powers" else 2.0
+    row = head * n_rows_apart + query_place
     reach, pairs_0, pairs_1, pairs_2, pairs_3 = find_reach(
-        pairs_0, pairs_1, pairs_2, pairs_3, beta, KEPT, n_keys, missing, ROWS, PART, RULE,
-        PRODUCTS)  # fmt: skip
+        pairs_0, pairs_1, pairs_2, pairs_3, beta, KEPT, CHOSEN, row, query_live, n_keys, missing,
+        ROWS, PART, FARTHEST, RULE, WITH_ROW_NUMBERS, PRODUCTS)  # fmt: skip
     reach, mixed, total, pairs_0, pairs_1, pairs_2, pairs_3 = mix_exactly(
-        pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, key_start, n_keys, value_stride,
-        head, missing, amiss, HEAD_WIDTH, COLUMNS, ROWS, PART, RULE, IMPORTANCE, PRODUCTS,
-        TOGETHER)  # fmt: skip
+        pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, SEED, query_place, key_start,
+        n_keys, value_stride, head, dropout, missing, amiss, N_HEADS, HEAD_WIDTH, COLUMNS, ROWS,
+        PART, FARTHEST, RULE, IMPORTANCE, WITH_DROPOUT, PRODUCTS, TOGETHER)  # fmt: skip
     inverse = 1.0 / total
-    size = store_mixed(MIXED, mixed * inverse[:, None], query_place, query_live, head,
-                       N_HEADS, HEAD_WIDTH, COLUMNS)  # fmt: skip
+    if WITH_ROW_NUMBERS:
+        its_reach, n_rows = best if RULE == "top_k" else reach, N_HEADS * n_rows_apart
+        store_row_numbers(ROW_NUMBERS + row, best, its_reach, inverse, query_live, n_rows)
+    mixed *= (inverse / (1.0 - dropout) if WITH_DROPOUT else inverse)[:, None]
+    size = store_mixed(MIXED, mixed, query_place, query_live, head, N_HEADS, HEAD_WIDTH, COLUMNS)
     if WITH_HEAD_SIZE:
         tl.store(to_size, size)
     if IMPORTANCE != "none":

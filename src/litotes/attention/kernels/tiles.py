@@ -45,6 +45,10 @@ HALVES = (*SHORT, Shape(256, 64, 8), Shape(512, 64, 4, block=64), Shape(1024, 16
 """The same where affinities may be held in half precision, for `PAIRED` rules."""
 
 PAIRED = ("squares", "powers", "top_k")
+PAIRED_IN_TRAINING = ("squares", "top_k")
+"""Rules whose long rows are held as pairs of halves: without a gradient, and with one. For `powers`
+a gradient's error would be ten times as large.
+"""
 
 FEW_PIECES = 2048
 """Up to here a launch costs more than what a shape of its own saves."""
@@ -73,10 +77,10 @@ def shapes_for(
 ) -> tuple[Shape, ...]:
     """The shapes that texts of up to so many pieces need.
 
-    n_pieces: of all texts together. trains: a backward pass looks at whole rows. halves: queries,
-    keys and values come in half precision.
+    n_pieces: of all texts together. trains: a backward pass follows. halves: affinities may be
+    held in half precision, as queries and keys are.
     """
-    if rule in PAIRED and halves and not trains:
+    if halves and rule in (PAIRED_IN_TRAINING if trains else PAIRED):
         return _up_to(longest, HALVES)
     if rule != "softmax" or trains:
         return _up_to(longest, WHOLE)
