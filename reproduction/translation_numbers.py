@@ -1,14 +1,11 @@
-"""From the outputs of `reproduction.translation` to numbers: BLEU, chrF, differences, attention,
-and for Sarcasm SIGN what the built-in model thinks of the sentiment.
+"""From the outputs of `reproduction.translation` to numbers: BLEU, chrF, differences, attention.
 
-Intervals over seeds are Student's; differences to softmax come from 1,000 samples of the test
-texts, the same for all runs, of the mean over seeds.
+Intervals over seeds are Student's, of differences to softmax paired by seed; those over texts come
+from 1,000 samples of the test texts, the same for all runs, of the mean over seeds.
 """
 
 from __future__ import annotations
 
-import random
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,10 +16,18 @@ from scipy import stats
 from litotes.data.parallel import Pair
 from litotes.translation.attention_statistics import KINDS
 from litotes.translation.scores import draw_samples, resample_scores, score_translations
+from reproduction.translation import SIGN_WAYS, WEIGHTINGS
 
 METRICS = ("bleu", "chrf")
 BASELINE = "softmax"
-N_SHOWN = 20
+NAMES = {
+    "softmax": "softmax",
+    "entmax": "1.5-entmax",
+    "learned": "learned α",
+    "plain": "plain texts too",
+    "minilm": "plain texts too, `minilm`",
+}
+"""Of weightings, and of the other ways for Sarcasm SIGN, on pages."""
 
 Run = Mapping[str, Any]
 
@@ -43,7 +48,7 @@ def summarise(runs: Sequence[Run], test: Sequence[Pair]) -> dict[str, Any]:
 
 def by_weighting(runs: Sequence[Run]) -> dict[str, list[Run]]:
     grouped: dict[str, list[Run]] = {}
-    for name in (BASELINE, "entmax", "learned"):
+    for name in (*WEIGHTINGS, *SIGN_WAYS):
         some = [run for run in runs if run["weighting"] == name]
         if some:
             grouped[name] = sorted(some, key=lambda run: run["seed"])
@@ -87,16 +92,30 @@ def mean_samples(
 def difference(
     samples: Mapping[str, Any], found: Mapping[str, Any], weighting: str
 ) -> dict[str, Any] | None:
-    """To softmax, with the interval over texts."""
+    """To softmax, with the interval over texts, and that over seeds."""
     if weighting == BASELINE or BASELINE not in samples:
         return None
     result = {}
     for metric in METRICS:
         moved = samples[weighting][metric] - samples[BASELINE][metric]
         value = found[weighting][metric]["mean"] - found[BASELINE][metric]["mean"]
-        interval = np.percentile(moved, [2.5, 97.5]).tolist()
-        result[metric] = {"value": value, "interval": interval}
+        result[metric] = {"value": value, "interval": over_texts(moved)}
+        result[metric]["over_seeds"] = _paired(found[weighting], found[BASELINE], metric)
     return result
+
+
+def over_texts(moved: NDArray[np.float64]) -> list[float]:
+    """95 % of the samples. moved: (sample,)"""
+    low, high = np.percentile(moved, [2.5, 97.5]).tolist()
+    return [low, high]
+
+
+def _paired(one: Mapping[str, Any], other: Mapping[str, Any], metric: str) -> list[float] | None:
+    """Of the differences between runs of the same seed; None where the seeds differ."""
+    if one["seeds"] != other["seeds"]:
+        return None
+    pairs = zip(one[metric]["values"], other[metric]["values"], strict=True)
+    return over_seeds([mine - theirs for mine, theirs in pairs])
 
 
 def _attention(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -113,67 +132,3 @@ def _attention(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         by_layer = alpha.transpose(1, 0, 2) if alpha.size else np.zeros((0, 0, 0))
         result["alpha"][kind] = [layer.flatten().tolist() for layer in by_layer]
     return result
-
-
-def summarise_sign(runs: Sequence[Run], test: Sequence[Pair], predictor: Any) -> dict[str, Any]:
-    """The same for interpretations, beside saying the tweet again, with the sentiment of what is
-    said.
-    """
-    found = summarise(runs, test)
-    sources = [pair.source for pair in test]
-    copied = {"weighting": "copy", "seed": 0, "outputs": sources}
-    wanted = majority_sentiments(test, predictor)
-    before = sentiments(sources, predictor)
-    references = [pair.targets for pair in test]
-    result = {"copy": score_translations(sources, references).as_json()}
-    result["copy"] |= _said([copied], sources, before, wanted, predictor)
-    for weighting, some in by_weighting(runs).items():
-        result[weighting] = found[weighting]
-        result[weighting] |= _said(some, sources, before, wanted, predictor)
-    n_flipped = sum(one != other for one, other in zip(before, wanted, strict=True))
-    result["people"] = {"flipped": n_flipped / len(test), "n": len(test)}
-    return result
-
-
-def _said(
-    runs: Sequence[Run],
-    sources: Sequence[str],
-    before: Sequence[str],
-    wanted: Sequence[str],
-    predictor: Any,
-) -> dict[str, float]:
-    """Shares of the texts, means over seeds: that were changed, whose sentiment was turned, and
-    whose sentiment is that of most interpreters.
-    """
-    shares = []
-    for run in runs:
-        now = sentiments([one or " ." for one in run["outputs"]], predictor)
-        changed = [one != other for one, other in zip(run["outputs"], sources, strict=True)]
-        flipped = [one != other for one, other in zip(now, before, strict=True)]
-        agrees = [one == other for one, other in zip(now, wanted, strict=True)]
-        shares.append([np.mean(changed), np.mean(flipped), np.mean(agrees)])
-    means = np.mean(shares, axis=0).tolist()
-    return dict(zip(("changed", "flipped", "agrees"), means, strict=True))
-
-
-def sentiments(texts: Sequence[str], predictor: Any) -> list[str]:
-    return [one.answers["sentiment"].label for one in predictor.predict(list(texts))]
-
-
-def majority_sentiments(test: Sequence[Pair], predictor: Any) -> list[str]:
-    """What most interpretations of each text are; of equals the first."""
-    flat = [target for pair in test for target in pair.targets]
-    labels = iter(sentiments(flat, predictor))
-    return [Counter([next(labels) for _ in pair.targets]).most_common(1)[0][0] for pair in test]
-
-
-def shown_outputs(runs: Sequence[Run], test: Sequence[Pair]) -> list[dict[str, str]]:
-    """Some texts drawn by chance, with what the first seed of each weighting made of them."""
-    places = sorted(random.Random(0).sample(range(len(test)), min(N_SHOWN, len(test))))
-    lines = []
-    for place in places:
-        line = {"text": test[place].source, "people": test[place].targets[0]}
-        for weighting, some in by_weighting(runs).items():
-            line[weighting] = some[0]["outputs"][place]
-        lines.append(line)
-    return lines

@@ -64,7 +64,7 @@ def result(mean: float) -> dict[str, Any]:
     return {"mean": mean, "interval": [mean - 0.01, mean + 0.01], "by_seed": [mean]}
 
 
-@pytest.mark.parametrize(("loss", "said"), [(-0.002, "Both are reached"), (-0.02, "missed")])
+@pytest.mark.parametrize(("loss", "said"), [(-0.002, "**held**"), (-0.02, "**missed**")])
 def test_the_page_says_hit_or_miss(loss: float, said: str) -> None:
     against = {"difference": loss, "interval": [loss - 0.001, loss + 0.001]}
     row = result(0.7) | {"less_than_model": against, "auc": 0.6}
@@ -79,7 +79,7 @@ def test_the_page_says_hit_or_miss(loss: float, said: str) -> None:
     written = page(
         {
             "machine": {"model": "a processor"},
-            "settings": {"seeds": 2, "encoder": "minilm", "ways": ways},
+            "settings": {"seeds": 2, "epochs": 3, "encoder": "minilm", "ways": ways},
             "parts_of_speech": {
                 "n_texts": 3,
                 "n_words": 9,

@@ -11,9 +11,11 @@ import pytest
 
 from litotes.data.parallel import Pair
 from litotes.translation.attention_statistics import KINDS
+from reproduction.sign_numbers import shown_outputs, summarise_sign
 from reproduction.translation import Job, Options, make_recipe
-from reproduction.translation_numbers import shown_outputs, summarise, summarise_sign
-from reproduction.translation_page import collect, draw, page
+from reproduction.translation_figure import draw
+from reproduction.translation_numbers import summarise
+from reproduction.translation_page import collect, page
 
 pytest.importorskip("sacrebleu", reason="BLEU needs sacrebleu")
 
@@ -77,6 +79,8 @@ def test_numbers_are_paired_with_softmax() -> None:
     moved = found["learned"]["difference"]["bleu"]
     assert moved["value"] > 0
     assert moved["interval"][0] >= -1e-9
+    low, high = moved["over_seeds"]
+    assert low < moved["value"] < high
     assert found["softmax"]["difference"] is None
     low, high = found["softmax"]["bleu"]["interval"]
     assert low < found["softmax"]["bleu"]["mean"] < high
@@ -90,11 +94,14 @@ def test_the_page_has_what_was_measured_and_nothing_else(results: Path) -> None:
     assert "English → German" not in written
     assert "Sarcasm SIGN" not in written
     assert "ms (" not in written
-    assert "heads differ more than with softmax in\n  9 of 9 attentions" in written
+    assert "| heads are more diverse | learned α | in 9 of 9 attentions; 0.60 bits" in written
+    assert "no loss seen" in written
+    assert "layers prefer different α" in written
+    assert "DATA" not in json.dumps(numbers)
     assert all(len(line) <= 100 for line in written.splitlines() if line[:1] != "|")
     assert draw(numbers["multi30k"]["de-en"]).axes
     timed = {"device": "a device", "seconds_a_step": {"softmax": 0.01, "learned": 0.02}}
-    assert "learned α 20.0 ms (2.00 times)" in page(numbers | {"time": timed})
+    assert "learned α 20.0 ms (2.00 times)" in " ".join(page(numbers | {"time": timed}).split())
 
 
 class Judge:
@@ -121,3 +128,30 @@ def test_interpretations_stand_beside_saying_the_same() -> None:
     assert found["softmax"]["bleu"]["mean"] > found["copy"]["bleu"]["value"]
     shown = shown_outputs([run], test)
     assert [line["softmax"] for line in shown] == outputs
+
+
+def test_every_way_of_sign_stands_on_the_page(results: Path) -> None:
+    test = tuple(
+        Pair(
+            f"{word} isn't such fun for us , or is it",
+            (f"{word} isn't fun for us , it is not", f"{word} isn't such fun for us , or is it"),
+        )
+        for word in ("rain", "snow", "hail", "fog")
+    )
+    sources = [pair.source for pair in test]
+    spaced = [source.replace("'", " ' ") for source in sources]
+    outputs = {"softmax": [pair.targets[0] for pair in test], "plain": sources, "minilm": spaced}
+    runs = [make_run(way, 0, outputs[way], direction="") for way in ("minilm", "softmax", "plain")]
+    found = summarise_sign(runs, test, Judge())
+    assert list(found) == ["copy", "softmax", "plain", "minilm", "people"]
+    assert found["plain"]["less_copy"]["bleu"] == {"value": 0.0, "interval": [0.0, 0.0]}
+    assert found["minilm"]["less_copy"]["bleu"]["interval"][1] < 0
+    assert found["minilm"]["respaced_bleu"] == pytest.approx(found["copy"]["bleu"]["value"])
+    assert found["people"]["tweets_kept"] == 1
+    numbers = collect(results, str(results), None, None)
+    written = page(numbers | {"sign": found, "shown": shown_outputs(runs, test)})
+    assert "| plain texts too | 1 | 100.0 | +0.0 (+0.0 to +0.0)" in written
+    assert "By BLEU no way is better than the tweet itself: **missed**" in written
+    assert "| a person | softmax | plain texts too | plain texts too, `minilm` |" in written
+    prose = [line for line in written.splitlines() if not line.startswith("|")]
+    assert max(map(len, prose)) <= 110
