@@ -152,11 +152,15 @@ def make_jobs(plan: DistillPlan, out: Path, *, alone: bool) -> dict[str, Student
             name=name,
             recipe=plan.recipe.student.changed(**changes),
             corpus=older if name.startswith(OLDER) else first.corpus,
-            lessons=replace(lessons, share=settings["share"]),
+            lessons=replace(lessons, share=settings["share"], about=_about(lessons, settings)),
             model_folder=folder / "model",
             folder=folder,
         )
     return jobs
+
+
+def _about(lessons: Lessons, settings: Mapping[str, Any]) -> str:
+    return f"{lessons.about} Here they count {settings['share']:g}."
 
 
 def older_texts(plan: DistillPlan) -> Corpus:

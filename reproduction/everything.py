@@ -68,6 +68,7 @@ STUDIES = (
         True,
         after=("adapt-mpnet", "adapt-minilm"),
     ),
+    Study("together", f"{STUDY}together.toml --out {{out}}/together --workers 5{BESSTIE}", 5, True),
     Study("students", "reproduction.besstie_students {data} {out}/students", 6, True),
     Study(
         "pruning",

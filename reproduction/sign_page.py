@@ -31,8 +31,8 @@ def sign_lines(numbers: Mapping[str, Any]) -> list[str]:
         *_table(found, ways),
         "",
         paragraph(
-            "Means over seeds; the differences have 95 % over texts. The sentiment is that of the"
-            " built-in model: how often an output turns the tweet's, and how often it has that of"
+            "Means over seeds; the differences have 95 % over texts. The sentiment is that of"
+            " `builtin@1`: how often an output turns the tweet's, and how often it has that of"
             " most interpretations, which turn it in"
             f" {100 * found['people']['flipped']:.0f} % of the tweets."
         ),

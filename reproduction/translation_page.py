@@ -66,7 +66,7 @@ def collect(results: Path, multi30k: str, sign: str | None, most: int | None) ->
 
         runs = read_runs(results / "sign.json")
         test = load_parallel(f"sign:{sign}").test[:most]
-        numbers["sign"] = summarise_sign(runs, test, Predictor.load("builtin", device="cpu"))
+        numbers["sign"] = summarise_sign(runs, test, Predictor.load("builtin@1", device="cpu"))
         numbers["shown"] = shown_outputs(runs, test)
     return numbers
 

@@ -45,6 +45,20 @@ def test_is_half_way_between_two(two: tuple[Model, Model]) -> None:
         assert not torch.equal(parameter, whole)
 
 
+def test_shares_say_how_near_to_each(two: tuple[Model, Model]) -> None:
+    mean = average_models(two, [0.75, 0.25])
+    for parameter, own in zip(
+        mean.classifier.heads.parameters(), two[0].classifier.heads.parameters(), strict=True
+    ):
+        torch.testing.assert_close(parameter, own + 0.25)
+
+
+@pytest.mark.parametrize("shares", [[1.0], [0.5, 0.6]])
+def test_shares_must_fit(two: tuple[Model, Model], shares: list[float]) -> None:
+    with pytest.raises(UserError, match="let them be 1 in all"):
+        average_models(two, shares)
+
+
 @pytest.mark.parametrize("n", [2, 3, 7])
 def test_is_the_same_to_the_last_bit_where_all_agree(one: Model, n: int) -> None:
     mean = average_models([one] * n)

@@ -1,9 +1,10 @@
 """One model out of several that began with the same encoder: the mean of their weights.
 
-    w = (w₁ + … + wₙ) / n
+    w = s₁ w₁ + … + sₙ wₙ,   Σ s = 1; all the same unless shares are given
 
 Models fine-tuned from one start lie in one valley, and its middle answers texts of other kinds
-better than its edges, at the cost of one (model soups: Wortsman et al. 2022, arXiv 2203.05482).
+better than its edges, at the cost of one (model soups: Wortsman et al. 2022, arXiv 2203.05482;
+between an earlier model and a later one: arXiv 2109.01903).
 """
 
 from __future__ import annotations
@@ -12,15 +13,16 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 
-import torch
 from torch import Tensor
 
 from litotes.core.errors import UserError
 from litotes.model.checkpoint import Model
 
+_CLOSE = 1e-9
 
-def average_models(models: Sequence[Model]) -> Model:
-    """Tokenizer, tasks and facts are those of the first.
+
+def average_models(models: Sequence[Model], shares: Sequence[float] | None = None) -> Model:
+    """Tokenizer, tasks, pruning and facts are those of the first. shares: of the models, in all 1.
 
     Temperatures, thresholds and exits were fitted to weights that are no longer there: the mean has
     none.
@@ -36,15 +38,25 @@ def average_models(models: Sequence[Model]) -> Model:
             "Only models of the same encoder, head and tasks have a mean. Average those that differ"
             " in seed, learning rate, epochs or lessons."
         )
+    if shares is None:
+        shares = [1 / len(models)] * len(models)
+    if len(shares) != len(models) or abs(sum(shares) - 1) > _CLOSE:
+        raise UserError("Give each model a share, and let them be 1 in all.")
     classifier = deepcopy(first.classifier)
-    classifier.load_state_dict({name: _mean([s[name] for s in states]) for name in states[0]})
+    classifier.load_state_dict(
+        {name: _mean([state[name] for state in states], shares) for name in states[0]}
+    )
     return replace(first, classifier=classifier.eval(), calibration={}, exits=None, label_sets={})
 
 
-def _mean(tensors: Sequence[Tensor]) -> Tensor:
-    """In float64: where all are the same, so is their mean, to the last bit. What a model shares
+def _mean(tensors: Sequence[Tensor], shares: Sequence[float]) -> Tensor:
+    """In float64. Where all are the same, so is their mean, to the last bit: what a model shares
     with its encoder is left out of its folder by that.
     """
-    if not tensors[0].is_floating_point():
-        return tensors[0]
-    return torch.stack([tensor.double() for tensor in tensors]).mean(0).to(tensors[0].dtype)
+    first, *others = tensors
+    if not first.is_floating_point():
+        return first
+    mean = first.double()
+    for tensor, share in zip(others, shares[1:], strict=True):
+        mean += share * (tensor.double() - first.double())
+    return mean.to(first.dtype)

@@ -18,7 +18,7 @@ from pathlib import Path
 from litotes.core.errors import UserError
 
 BUILTIN = "builtin"
-EDITIONS: tuple[int, ...] = (1,)
+EDITIONS: tuple[int, ...] = (1, 2)
 """Those that the package has, each in its folder; the last is the current one, `builtin`."""
 LIGHT_VARIABLE = "LITOTES_LIGHT"
 """Names another folder than `light/`, for a package that cannot be written to."""
@@ -29,8 +29,8 @@ _NUMBERED = re.compile(rf"{BUILTIN}@[^/\\]*")
 def built_in_models() -> dict[str, str]:
     """The names a model may be given by, and what each is."""
     about = (
-        "sentiment and sarcasm, learned from tweets, reviews and editorials; a first look anywhere,"
-        " an expert nowhere"
+        "sentiment and sarcasm, learned from tweets, reviews, editorials and texts written for it;"
+        " a first look anywhere, an expert nowhere"
     )
     *earlier, current = EDITIONS
     models = {BUILTIN: about}
