@@ -4,8 +4,8 @@
 
 It is kept compact and tested on texts it has never seen; the card says where it fails.
 
-RUN: a model that `reproduction.builtin_mixture` or `litotes prune` has made. DATA: a
-folder with besstie, tweeteval-irony, glue, vader and isarcasmeval2022 in it. Writes
+RUN: a model that `reproduction.builtin_mixture` or `litotes prune` has made. DATA: a folder with
+besstie, tweeteval-irony, glue, vader and isarcasmeval2022 in it. Writes
 src/litotes/model/builtin/edition_2 and docs/results/builtin_edition_2.json. It becomes `builtin`
 when its number ends `EDITIONS` in src/litotes/model/builtin/__init__.py.
 """
@@ -85,10 +85,8 @@ def card(model: Model, rows: dict[str, Sequence[CellScores]], edition: int) -> s
 
 
 def _about(model: Model) -> list[str]:
-    facts, calibrations = (
-        model.facts,
-        {task: model.calibration_of(task) for task in model.classifier.tasks},
-    )
+    facts = model.facts
+    calibrations = {task: model.calibration_of(task) for task in model.classifier.tasks}
     temperatures = ", ".join(f"{task} {one.temperature:.2f}" for task, one in calibrations.items())
     thresholds = ", ".join(f"{task} {one.threshold or 0.5:g}" for task, one in calibrations.items())
     written = ""

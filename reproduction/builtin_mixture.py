@@ -23,7 +23,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import numpy as np
@@ -41,7 +40,7 @@ from litotes.model.checkpoint import Model, load_model, save_model
 from litotes.text.packing import make_text_set
 from litotes.training.inputs import PieceInputs, all_logits
 from litotes.training.losses import has_label
-from reproduction.builtin_students import WRITTEN, kept_apart, make_plan
+from reproduction.builtin_students import WRITTEN, draw_texts, kept_apart, make_plan
 
 FIRST = 1
 SHARES = (1.0, 0.75, 0.5)
@@ -101,13 +100,7 @@ def texts_of_neither(data: Path, out: Path) -> dict[str, Corpus]:
     written = {text_key(example.text) for name in WRITTEN for example in load(name)}
     own = [one for one in sets[RESERVED] if text_key(one.text) in written]
     sets[RESERVED] = replace(sets[RESERVED], examples=tuple(own))
-    return {name: _some(corpus) for name, corpus in sets.items()}
-
-
-def _some(corpus: Corpus) -> Corpus:
-    examples = list(corpus.examples)
-    Random(0).shuffle(examples)
-    return replace(corpus, examples=tuple(examples[:N_TEXTS]))
+    return {name: draw_texts(corpus, N_TEXTS) for name, corpus in sets.items()}
 
 
 def look(model: Model, corpora: Mapping[str, Corpus]) -> dict[str, Any]:

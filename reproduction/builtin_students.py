@@ -152,15 +152,11 @@ def make_jobs(plan: DistillPlan, out: Path, *, alone: bool) -> dict[str, Student
             name=name,
             recipe=plan.recipe.student.changed(**changes),
             corpus=older if name.startswith(OLDER) else first.corpus,
-            lessons=replace(lessons, share=settings["share"], about=_about(lessons, settings)),
+            lessons=replace(lessons, share=settings["share"]),
             model_folder=folder / "model",
             folder=folder,
         )
     return jobs
-
-
-def _about(lessons: Lessons, settings: Mapping[str, Any]) -> str:
-    return f"{lessons.about} Here they count {settings['share']:g}."
 
 
 def older_texts(plan: DistillPlan) -> Corpus:
@@ -210,10 +206,16 @@ def kept_apart(data: Path, plan: DistillPlan) -> dict[str, Corpus]:
         whole = load(source.format(data))
         test = {text_key(one.text) for one in whole.where(split=whole.test_split())}
         own = whole.where(split="train" if whole.test_split() == "valid" else "valid")
-        examples = [one for one in own if text_key(one.text) not in test]
-        Random(0).shuffle(examples)
-        found[name] = replace(own, examples=tuple(examples[:N_KEPT_APART]))
+        examples = tuple(one for one in own if text_key(one.text) not in test)
+        found[name] = draw_texts(replace(own, examples=examples), N_KEPT_APART)
     return found
+
+
+def draw_texts(corpus: Corpus, n_most: int) -> Corpus:
+    """At most so many, at random, always the same."""
+    examples = list(corpus.examples)
+    Random(0).shuffle(examples)
+    return replace(corpus, examples=tuple(examples[:n_most]))
 
 
 def load_tests(data: Path) -> dict[str, Corpus]:

@@ -19,6 +19,7 @@ from typing import Any
 
 from litotes.core.numbers import format_signed
 from litotes.core.storage import write_json, write_text
+from reproduction.paragraphs import replace_between
 
 PAGE = Path("docs/results/unsure.md")
 NUMBERS = "study_gaps.json"
@@ -41,7 +42,7 @@ def main(words: Sequence[str] | None = None) -> None:
     rows = list(rows_of(json.loads(options.report.read_text("utf-8"))))
     write_json(options.page.parent / NUMBERS, {"rows": rows})
     page = options.page.read_text("utf-8")
-    write_text(options.page, replace_section(page, "\n".join(table(rows))))
+    write_text(options.page, replace_between(page, BEGIN, END, "\n".join(table(rows))))
 
 
 def rows_of(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -92,13 +93,6 @@ def worst_gap(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _signed(value: float) -> str:
     return format_signed(value, 3, minus="−")
-
-
-def replace_section(page: str, text: str) -> str:
-    before, begin, rest = page.partition(BEGIN)
-    if not begin or END not in rest:
-        raise ValueError(f"The page needs {BEGIN} and {END} after it.")
-    return f"{before}{BEGIN}\n{text}\n{rest[rest.index(END) :]}"
 
 
 if __name__ == "__main__":

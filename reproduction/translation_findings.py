@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from litotes.translation.attention_statistics import KINDS
@@ -42,10 +43,10 @@ def _diversity(weighting: str, some: Sequence[Found]) -> str:
         for name in (weighting, BASELINE)
     )
     n_more = sum(one > other for one, other in zip(mine, theirs, strict=True))
-    here = f"in {n_more} of {len(mine)} attentions; {mean(mine):.2f} bits in the mean,"
+    here = f"in {n_more} of {len(mine)} attentions; {fmean(mine):.2f} bits in the mean,"
     verdict = "**held**" if 2 * n_more > len(mine) else "**did not hold**"
     return (
-        f"| heads are more diverse | {NAMES[weighting]} | {here} softmax {mean(theirs):.2f} |"
+        f"| heads are more diverse | {NAMES[weighting]} | {here} softmax {fmean(theirs):.2f} |"
         f" {verdict} |"
     )
 
@@ -64,7 +65,7 @@ def _alpha(directions: Iterable[Found]) -> list[str]:
     for kind in KINDS:
         by_layer = zip(*(one[kind] for one in learned), strict=True)
         layers = [[value for heads in some for value in heads] for some in by_layer]
-        said.append(f"{kind} {', '.join(f'{mean(heads):.2f}' for heads in layers)}")
+        said.append(f"{kind} {', '.join(f'{fmean(heads):.2f}' for heads in layers)}")
         if any(max(one) < min(other) for one in layers for other in layers):
             apart.append(kind)
     here = f"mean α from the first layer to the last: {'; '.join(said)}"
@@ -75,7 +76,7 @@ def _alpha(directions: Iterable[Found]) -> list[str]:
 def density_range(some: Iterable[Found], weighting: str) -> tuple[float, float]:
     """Of the means over layers, by direction and kind of attention."""
     means = [
-        mean(found[weighting]["attention"]["density"][kind])
+        fmean(found[weighting]["attention"]["density"][kind])
         for found in some
         if weighting in found
         for kind in KINDS
@@ -86,7 +87,3 @@ def density_range(some: Iterable[Found], weighting: str) -> tuple[float, float]:
 def signed(moved: Mapping[str, Any]) -> str:
     low, high = moved["interval"]
     return f"{moved['value']:+.2f} ({low:+.2f} to {high:+.2f})"
-
-
-def mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)

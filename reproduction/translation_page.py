@@ -13,6 +13,7 @@ import argparse
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from litotes.data.parallel import load_parallel
@@ -22,7 +23,7 @@ from reproduction.paragraphs import paragraph
 from reproduction.sign_numbers import shown_outputs, summarise_sign
 from reproduction.sign_page import sign_lines
 from reproduction.translation_figure import draw, figure_name
-from reproduction.translation_findings import density_range, findings, mean, signed
+from reproduction.translation_findings import density_range, findings, signed
 from reproduction.translation_numbers import BASELINE, NAMES, summarise
 
 ROOT = Path(__file__).parent.parent
@@ -249,8 +250,8 @@ def _attention_lines(directions: Mapping[str, Any]) -> list[str]:
                 attention = one["attention"]
                 density, diversity = attention["density"][kind], attention["diversity"][kind]
                 lines.append(
-                    f"| {direction} | {NAMES[weighting]} | {kind} | {mean(density):.2f} |"
-                    f" {mean(diversity):.2f} | {_alpha(attention['alpha'][kind])} |"
+                    f"| {direction} | {NAMES[weighting]} | {kind} | {fmean(density):.2f} |"
+                    f" {fmean(diversity):.2f} | {_alpha(attention['alpha'][kind])} |"
                 )
     return [*lines, ""]
 
@@ -261,7 +262,7 @@ def _alpha(by_layer: Sequence[Sequence[float]]) -> str:
         return ""
     if min(values) == max(values):
         return f"{values[0]:.2f}"
-    return f"{mean(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+    return f"{fmean(values):.2f} ({min(values):.2f} to {max(values):.2f})"
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from litotes.core.storage import write_text
 from litotes.evaluation.significance import SIGNIFICANT
 from litotes.report.figure import BAR, GAP, INK
 from litotes.report.writing import write_figure
+from reproduction.paragraphs import replace_between
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,12 +47,10 @@ def main(words: Sequence[str] | None = None) -> None:
 
 def replace_section(page: str, text: str) -> str:
     """The page with the section in its place: between the comments, or before the last heading."""
-    block = f"{BEGIN}\n{text}\n{END}"
-    if BEGIN in page:
-        before, _, rest = page.partition(BEGIN)
-        return before + block + rest.partition(END)[2]
-    before, heading, rest = page.partition(BEFORE)
-    return f"{before}{block}\n\n{heading}{rest}"
+    if BEGIN not in page:
+        before, heading, rest = page.partition(BEFORE)
+        page = f"{before}{BEGIN}\n{END}\n\n{heading}{rest}"
+    return replace_between(page, BEGIN, END, text)
 
 
 def section(content: Mapping[str, Any], machine: str) -> str:

@@ -44,9 +44,7 @@ def _describe_teachers(plan: DistillPlan) -> str:
         encoder = plan.recipe.teacher(0).model.encoder
         how = f"{encoder}, cross-fitted in {settings.folds} folds"
     n_teachers = counted(len(plan.teachers), "teacher")
-    return (
-        f"Distilled from {n_teachers} ({how}); their answers count {settings.share:g} of a label."
-    )
+    return f"Distilled from {n_teachers} ({how})."
 
 
 def mean_answers(plan: DistillPlan) -> Answers:

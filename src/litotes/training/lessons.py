@@ -99,7 +99,8 @@ class Lessons:
 
     def notes(self) -> list[str]:
         """What the user should know about teachers and texts."""
-        notes = [self.about] if self.about else []
+        counted = f"Answers count {self.share:g} of a label."
+        notes = [f"{self.about} {counted}"] if self.about else []
         if n := len(self.unlabelled):
             notes.append(f"{n} texts without labels were learned from teachers alone.")
         return notes

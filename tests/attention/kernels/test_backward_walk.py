@@ -10,8 +10,10 @@ pytest.importorskip("triton", reason="Triton is not installed: its kernels are n
 from cases import (
     RULES,
     Case,
-    all_rules,
+    check_bad_stays_in_its_text,
+    check_far_key_pulls_on_nothing,
     gradient_error,
+    gradients,
     heads_for,
     make_inputs,
     relative_gap,
@@ -103,25 +105,14 @@ def test_dropout_leaves_the_same_weights_as_before(rule: str, device: torch.devi
     assert gradient_error(case, device, HALF, dropout=0.3) < CLOSE
 
 
-def gradients(case: Case, device: torch.device, bad: float | None = None) -> torch.Tensor:
-    """Of queries, keys and values; `bad`: what the fifth piece is made of."""
-    inputs = make_inputs(case, device, HALF)
-    if bad is not None:
-        inputs.stacked.detach()[4] = bad
-    rule, _ = all_rules(case.n_heads, device)[case.rule]
-    run_kernels(case, inputs, rule).mixed.square().sum().backward()
-    assert inputs.stacked.grad is not None
-    return inputs.stacked.grad
-
-
 @pytest.mark.parametrize("rule", ["squares", "learned", "top_k"])
 def test_walks_to_where_whole_rows_lead(
     rule: str, monkeypatch: pytest.MonkeyPatch, device: torch.device
 ) -> None:
     case = Case(rule, lengths=(140,), n_heads=1)
-    walked = gradients(case, device)
+    walked = gradients(case, device, HALF)
     monkeypatch.setattr(backward_walk, "WALKS_BEYOND", LONGEST)
-    whole = gradients(case, device)
+    whole = gradients(case, device, HALF)
     assert relative_gap(walked, whole) < CLOSE
 
 
@@ -152,10 +143,7 @@ def test_what_is_not_a_number_stays_in_its_text(
     rule: str, bad: float, device: torch.device
 ) -> None:
     case = Case(rule, lengths=(3, 5, 4), n_heads=1, head_width=16)
-    good, spoilt = gradients(case, device), gradients(case, device, bad)
-    others = [0, 1, 2, 8, 9, 10, 11]
-    assert torch.equal(spoilt[others], good[others])
-    assert spoilt[3:8].isnan().any()
+    check_bad_stays_in_its_text(case, device, HALF, bad)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # what overflows, on purpose
@@ -163,15 +151,7 @@ def test_what_is_not_a_number_stays_in_its_text(
 @pytest.mark.parametrize("rule", RULES)
 def test_a_key_far_behind_pulls_on_nothing(rule: str, device: torch.device) -> None:
     case = Case(rule, lengths=(6,), n_heads=1, head_width=16)
-    inputs = make_inputs(case, device, HALF)
-    stacked = inputs.stacked.detach()
-    stacked[:, 0, :, 0], stacked[:, 1, :, 0] = 6e4, 0.0
-    stacked[2, 1, :, 0] = -6e4
-    its_rule, _ = all_rules(1, device)[rule]
-    run_kernels(case, inputs, its_rule).mixed.square().sum().backward()
-    assert inputs.stacked.grad is not None
-    assert not inputs.stacked.grad[2, 2].any()
-    assert inputs.stacked.grad[:, 2].isfinite().all()
+    check_far_key_pulls_on_nothing(case, device, HALF)
 
 
 @pytest.mark.usefixtures("all_walk")
@@ -191,10 +171,10 @@ def test_rows_of_no_text_give_and_get_nothing(device: torch.device) -> None:
 @pytest.mark.usefixtures("all_walk")
 def test_no_texts_at_all(device: torch.device) -> None:
     case = Case("softmax", lengths=(), n_nobody=4)
-    assert not gradients(case, device).any()
+    assert not gradients(case, device, HALF).any()
 
 
 @pytest.mark.usefixtures("all_walk")
 def test_the_same_bytes_twice(device: torch.device) -> None:
     case = Case("learned", lengths=(5, 70))
-    assert torch.equal(gradients(case, device), gradients(case, device))
+    assert torch.equal(gradients(case, device, HALF), gradients(case, device, HALF))
