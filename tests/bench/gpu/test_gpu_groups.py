@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from litotes.bench.gpu import classify as classify_module
-from litotes.bench.gpu import groups, opponents, training
+from litotes.bench.gpu import groups, opponents, training, training_heads
 from litotes.bench.gpu.classify import buckets, classify, differences, minilm, precision, strings
 from litotes.bench.gpu.context import GpuBench, quick, repeat_to
 from litotes.bench.gpu.groups import GpuReport, measure_gpu, require_gpu
@@ -23,6 +23,7 @@ from litotes.bench.gpu.turns import GpuGroup
 from litotes.bench.lines import BenchResult
 from litotes.core.errors import UserError
 from litotes.data.tasks import SENTIMENT
+from litotes.heads import HEADS
 
 Make = Callable[..., GpuBench]
 
@@ -149,10 +150,20 @@ def test_training_compares_steps(bench_with: Make, monkeypatch: pytest.MonkeyPat
 def test_our_steps_teach(bench_with: Make) -> None:
     bench = bench_with()
     classifier = copy_to(bench.small["dense"], bench.device).classifier.eval()
-    optimizer = torch.optim.AdamW(classifier.parameters(), lr=1e-2)
-    act = training.our_steps(classifier, optimizer, [bench.pieces[:4]], bench.device)
-    losses = [float(act(None)) for _ in range(20)]
+    act = training.our_steps(classifier, [bench.pieces[:4]], bench.device)
+    losses = [float(act(None)) for _ in range(200)]
     assert losses[-1] < 0.5 * losses[0]
+
+
+@pytest.mark.slow
+def test_every_head_trains_dense_and_pruned(bench_with: Make) -> None:
+    group = training_heads.training_heads(bench_with())
+    assert not group.failed
+    assert names(group) == [f"{kind}-{head}" for head in HEADS for kind in ("dense", "cascade")]
+    lines = {line.name: line for line in group.result.lines}
+    assert set(group.result.ratios(lines["cascade-bilstm"])) == {"dense-bilstm"}
+    assert set(group.result.ratios(lines["dense-bilstm"])) == {"dense-linear"}
+    assert group.result.ms_of == "a batch of 8"
 
 
 def group_of(*lines: str) -> Callable[[GpuBench], GpuGroup]:

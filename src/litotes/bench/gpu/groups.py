@@ -16,6 +16,7 @@ from litotes.bench.gpu.context import GpuBench
 from litotes.bench.gpu.csv import csv
 from litotes.bench.gpu.selection import importance, launches
 from litotes.bench.gpu.training import training, training_minilm
+from litotes.bench.gpu.training_heads import training_heads
 from litotes.bench.gpu.turns import GpuGroup
 from litotes.bench.gpu.weightings import weightings
 from litotes.bench.lines import BenchResult
@@ -33,6 +34,7 @@ GROUPS: dict[str, Callable[[GpuBench], GpuGroup]] = {
     "launches": launches,
     "minilm": minilm,
     "training-minilm": training_minilm,
+    "training-heads": training_heads,
     "precision": precision,
     "strings": strings,
     "csv": csv,

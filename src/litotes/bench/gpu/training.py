@@ -29,15 +29,13 @@ from litotes.encoders import pretrained
 from litotes.model.checkpoint import Model
 from litotes.model.classifier import Classifier
 from litotes.pruning.cost import flops
-from litotes.text.packing import TextSet, pack
+from litotes.text.packing import TextSet
 from litotes.text.tokenizer import Pieces
-from litotes.training.checkpoints import trainable_parameters
 from litotes.training.inputs import PieceInputs
 from litotes.training.loop import captured_steps
-from litotes.training.optimizer import make_optimizer
 from litotes.training.processes import Processes
 from litotes.training.settings import TrainingSettings
-from litotes.training.step import TrainingStep
+from litotes.training.step import StepInputs, TrainingStep
 
 BATCH = 32
 N_BATCHES = 8
@@ -78,8 +76,7 @@ def _timed(bench: GpuBench, group: str, models: Mapping[str, Model]) -> GpuGroup
 
 def _own(bench: GpuBench, model: Model, kind: str, parts: Sequence[Sequence[Pieces]]) -> Candidate:
     classifier = copy_to(model, bench.device).classifier.train()
-    optimizer = make_optimizer(trainable_parameters(classifier), TrainingSettings())
-    act = our_steps(classifier, optimizer, parts, bench.device)
+    act = our_steps(classifier, parts, bench.device)
     against = (PADDED,) if kind == "dense" else (PADDED, "litotes-dense")
     lengths = [len(text.ids) for part in parts for text in part]
     cost = flops(classifier.encoder, lengths, firsts_only=classifier.firsts_only).total
@@ -88,34 +85,39 @@ def _own(bench: GpuBench, model: Model, kind: str, parts: Sequence[Sequence[Piec
 
 def our_steps(
     classifier: Classifier,
-    optimizer: Optimizer,
     parts: Sequence[Sequence[Pieces]],
     device: torch.device,
-) -> Callable[[object], Any]:
-    """OUR STEP, and the only place that makes it: a step for each batch, as training takes it."""
+    *,
+    balancing: str = "sum",
+) -> Callable[[object], Tensor]:
+    """OUR STEP, and the only place that makes it: a step for each batch, as training takes it;
+    gives the last loss.
+    """
     pieces = [text for part in parts for text in part]
-    labels = {SENTIMENT.name: torch.arange(len(pieces)) % 2}
+    # any labels will do: the time does not depend on them
+    labels = {task: torch.arange(len(pieces)) % 2 for task in classifier.tasks}
     groups = torch.zeros(len(pieces), dtype=torch.long)
     texts = TextSet(pieces, labels, groups, ("all",))
-    settings = TrainingSettings(batch_texts=len(parts[0]))
+    settings = TrainingSettings(batch_texts=len(parts[0]), balancing=balancing)
     step = TrainingStep.of(classifier, texts, settings, device=device, processes=Processes())
-    steps = captured_steps(step, classifier, PieceInputs(texts, device))
-    if steps is None:
-        batches = [pack(part, device=device) for part in parts]
-        return plain_steps(
-            lambda batch: classifier(batch)[SENTIMENT.name], batches, optimizer, device
-        )
+    inputs = PieceInputs(texts, device)
+    steps = captured_steps(step, classifier, inputs)
     firsts = range(0, len(pieces), settings.batch_texts)
 
+    def take(places: Sequence[int], number: int) -> Tensor:
+        loss = None if steps is None else steps.take(places)
+        if loss is not None:
+            return loss
+        sent = step.task_losses.send(places)
+        logits = partial(inputs.logits, classifier, places)
+        return step.take(StepInputs(logits, sent, sent), number=number)
+
     def act(_: object) -> Tensor:
-        losses = [
-            steps.take(range(first, min(first + settings.batch_texts, len(pieces))))
-            for first in firsts
-        ]
-        last = losses[-1]
-        if last is None:
-            raise RuntimeError("a batch fits no bucket")
-        return last
+        losses = []
+        for number, first in enumerate(firsts):
+            places = range(first, min(first + settings.batch_texts, len(pieces)))
+            losses.append(take(places, number))
+        return losses[-1]
 
     return act
 
