@@ -25,6 +25,7 @@ encoder = "tiny"
 [recipe.training]
 epochs = 1
 batch_texts = 8
+held_out = 0.3
 [[experiment]]
 name = "Heads"
 grid = {{ "model.head" = {heads}, "data.where.variety" = {varieties} }}
@@ -102,6 +103,9 @@ def test_all_files_are_there(finished: Path) -> None:
     assert times["machines"][0]["device"] == "cpu"
     assert str(finished) not in (finished / "report.json").read_text()
     assert list(report["corpora"]) == ["few"]
+    kept = [setting["held_out"] for setting in report["experiments"][0]["recipes"]]
+    assert len(kept) == 4
+    assert all(len(scores) == 1 and 0 <= scores[0] <= 1 for scores in kept)
 
 
 def test_a_finished_study_is_found_and_told_again(

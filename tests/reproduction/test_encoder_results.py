@@ -193,6 +193,25 @@ def test_aims_of_the_nine_cells(cell: str, aim: float, verdict: str) -> None:
     assert row.endswith(f"| {three_digits(aim)}, {verdict} |")
 
 
+@pytest.mark.parametrize(
+    ("variant", "row"),
+    [
+        ("4 epochs", "4 epochs"),
+        ("4 epochs, layer decay 0.9", "4 epochs, each layer 0.9 of the rate of the next"),
+        ("8 epochs", "8 epochs"),
+        ("8 epochs, layer decay 0.9", "8 epochs, each layer 0.9 of the rate of the next"),
+    ],
+)
+def test_other_settings_of_all_varieties_together(variant: str, row: str) -> None:
+    (line,) = re.findall(rf"^\| {row} \|.*$", PAGE, re.MULTILINE)
+    google, sarcasm = (mean_f1("settings", variant, cell) for cell in (CELLS[0], CELLS[2]))
+    assert numbers_of(line) == pytest.approx([google, sarcasm], abs=ROUNDING)
+    assert (google >= 0.895) == variant.startswith("4")
+    assert 0.003 <= 0.685 - sarcasm <= 0.015
+    for cell in (CELLS[0], CELLS[2]):
+        assert sorted(run["seed"] for run in runs_of("settings", variant, cell)) == [0, 1, 2]
+
+
 def test_aims_of_all_varieties_together() -> None:
     aims = (0.895, 0.825, 0.685)
     scores = [mean_f1("together", "mpnet", cell) for cell in CELLS]

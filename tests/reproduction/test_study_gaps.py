@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 
-from reproduction.study_gaps import BEGIN, END, NUMBERS, main
+from reproduction.study_gaps import (
+    BEGIN,
+    END,
+    NUMBERS,
+    PAPER_BEGIN,
+    PAPER_END,
+    PAPER_NUMBERS,
+    main,
+)
 
 SCORES = {"en-AU": 0.8, "en-IN": 0.6, "en-UK": 0.75}
 
@@ -74,3 +82,20 @@ def test_a_page_without_a_place_for_it(page: Path) -> None:
     page.write_text("nothing", "utf-8")
     with pytest.raises(ValueError, match="The page needs"):
         main([str(write_report(page.parent, [row("minilm", "en-UK")])), "--page", str(page)])
+
+
+def test_the_papers_study_has_its_own_table(page: Path) -> None:
+    page.write_text(page.read_text("utf-8") + f"{PAPER_BEGIN}\n{PAPER_END}\n", "utf-8")
+    own = write_report(page.parent, [row("minilm", "en-UK")])
+    paper = page.parent / "paper.json"
+    gaps = [row("linear", "en-AU"), row("linear", "all rows"), row("crosstalk", "en-IN")]
+    gaps[0]["spread"] = gaps[0]["spread"] | {"worst": "en-UK"}
+    content = {"experiments": [{"name": "Heads", "gaps": gaps}]}
+    paper.write_text(json.dumps(content), "utf-8")
+    main([str(own), "--paper", str(paper), "--page", str(page)])
+    lines = [line for line in page.read_text("utf-8").splitlines() if line.startswith("| Heads")]
+    titles = ["linear, Reddit, sarcasm", "crosstalk, Reddit, sarcasm"]
+    assert [line.split(" | ")[1] for line in lines] == titles
+    assert all("en-IN −0.100 (−0.150 to −0.050)" in line for line in lines)
+    rows = json.loads((page.parent / PAPER_NUMBERS).read_text("utf-8"))["rows"]
+    assert [one["table"] for one in rows] == titles

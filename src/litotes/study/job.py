@@ -179,6 +179,16 @@ def _facts(run: Run, job: RunJob) -> dict[str, Any]:
         "recipe": recipe.model_dump(mode="json"),
         "n_train": [model.facts["data"]["n_train"] for model in run.models],
         "best_epoch": [model.facts["best_epoch"] for model in run.models],
+        "held_out": [_held_out_score(model.facts) for model in run.models],
         "calibration": calibration,
         "notes": [*run.notes, *seen],
     }
+
+
+def _held_out_score(facts: Mapping[str, Any]) -> float | None:
+    """Of the epoch that was kept; None: nothing was held out, or it could not tell."""
+    for line in facts["history"]:
+        if line["epoch"] == facts["best_epoch"]:
+            score: float | None = line.get("held_out")
+            return score
+    return None

@@ -134,13 +134,15 @@ def _section_json(section: Section, study: Study) -> dict[str, Any]:
         "gaps": [one.as_json() for one in section.gaps],
         "risks": [one.as_json() for one in section.risks],
         "notes": list(results.notes),
-        "recipes": [_setting_json(setting, study) for setting in results.experiment.grid],
+        "recipes": [_setting_json(setting, results, study) for setting in results.experiment.grid],
     }
 
 
-def _setting_json(setting: Setting, study: Study) -> dict[str, Any]:
+def _setting_json(setting: Setting, results: ExperimentResults, study: Study) -> dict[str, Any]:
+    """With the scores on held-out texts of training, by which settings may be chosen."""
     recipe = shareable(setting.recipe, study).model_dump(mode="json")
-    return {"values": dict(setting.values), "recipe": recipe}
+    held_out = list(results.held_out.get(setting.name, ()))
+    return {"values": dict(setting.values), "recipe": recipe, "held_out": held_out}
 
 
 def table_json(table: ScoreTable) -> dict[str, Any]:

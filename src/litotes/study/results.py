@@ -18,7 +18,8 @@ class ExperimentResults:
     """An experiment with its tables, comparisons and notes.
 
     seconds_per_step: by kind of the setting, one value per run; machines: those the runs were timed
-    on, each once; failed: for each setting without results, why.
+    on, each once; failed: for each setting without results, why; held_out: by setting, the held-out
+    score of each model, None where nothing was held out.
     """
 
     experiment: Experiment
@@ -28,6 +29,7 @@ class ExperimentResults:
     seconds_per_step: Mapping[str, tuple[float, ...]]
     machines: tuple[Mapping[str, Any], ...] = ()
     failed: Mapping[str, str] = field(default_factory=dict)
+    held_out: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -52,4 +54,5 @@ def _results(experiment: Experiment, tables: Tables, files: RunFiles) -> Experim
         seconds_per_step=files.seconds(experiment),
         machines=files.machines(experiment),
         failed=files.failures(experiment),
+        held_out=files.held_out(experiment),
     )

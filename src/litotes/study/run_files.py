@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -54,6 +54,7 @@ class _Facts:
     best_epoch: list[int | None]
     calibration: dict[str, Calibration]
     notes: list[str]
+    held_out: list[float | None] = field(default_factory=list)  # runs of earlier versions: unknown
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,14 @@ class RunFiles:
         for setting, seed in self._done(experiment):
             notes |= dict.fromkeys(self._facts(setting, seed).notes)
         return tuple(notes)
+
+    def held_out(self, experiment: Experiment) -> dict[str, tuple[float | None, ...]]:
+        """The held-out scores of every setting's models, in the epochs that were kept."""
+        found: dict[str, tuple[float | None, ...]] = {}
+        for setting, seed in self._done(experiment):
+            scores = self._facts(setting, seed).held_out
+            found[setting.name] = (*found.get(setting.name, ()), *scores)
+        return found
 
     def seconds(self, experiment: Experiment) -> dict[str, tuple[float, ...]]:
         """Seconds per step of every run, by the kind of its setting."""
