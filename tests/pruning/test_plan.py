@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from litotes.cli.main import main
 from litotes.core.errors import UserError
+from litotes.model.builtin import resolve_model
 from litotes.pruning import PruneSettings, plan_pruning
 from litotes.pruning import plan as plans
 
@@ -65,3 +67,43 @@ def test_a_model_that_names_no_texts_cannot_tell_which_are_new(
     unknown = plan_pruning(trained_folder, "sampler", tmp_path / "new", settings=settings)
     (note,) = set(unknown.notes) - set(known.notes)
     assert "does not say which texts it was trained on" in note
+
+
+def test_texts_to_avoid_are_asked_for_where_the_recipe_has_them_elsewhere(
+    trained_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, settings = tmp_path / "new", PruneSettings()
+    recipe_of = plans.recipe_of
+
+    def with_avoided(facts: dict[str, object], where: str) -> object:
+        return recipe_of(facts, where).changed(data__avoid=["vader:nowhere"])
+
+    monkeypatch.setattr(plans, "recipe_of", with_avoided)
+    message = r"vader:nowhere are to be left out, and cannot be read: .*nowhere.* --avoid none"
+    with pytest.raises(UserError, match=message):
+        plan_pruning(trained_folder, "sampler", out, settings=settings)
+    assert not plan_pruning(
+        trained_folder, "sampler", out, settings=settings, avoid=()
+    ).recipe.data.avoid
+    elsewhere = plan_pruning(trained_folder, "sampler", out, settings=settings, avoid=["contrast"])
+    assert elsewhere.recipe.data.avoid == ["contrast"]
+
+
+def test_a_built_in_model_is_planned_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned: list[tuple[Path, tuple[str, ...] | None]] = []
+
+    def note(
+        run: Path, source: str, out: Path, *, settings: object, avoid: tuple[str, ...]
+    ) -> None:
+        planned.append((run, avoid))
+        raise UserError("enough")
+
+    monkeypatch.setattr("litotes.pruning.plan_pruning", note)
+    words = ["prune", "--model", "builtin", "--data", "sampler", "--out", str(tmp_path / "new")]
+    assert main(words) == 2
+    assert main([*words, "--avoid", "none"]) == 2
+    assert main([*words, "--avoid", "contrast,vader:there"]) == 2
+    folder = resolve_model("builtin")
+    assert planned == [(folder, None), (folder, ()), (folder, ("contrast", "vader:there"))]

@@ -23,7 +23,7 @@ USES = ("json", "seed", "out", "device")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", required=True, metavar="RUN", help="the folder of a dense model")
+    parser.add_argument("--model", required=True, metavar="RUN", help="a dense model")
     parser.add_argument(
         "--data",
         required=True,
@@ -89,10 +89,21 @@ def _add_text_options(parser: argparse.ArgumentParser) -> None:
         help="texts without labels, on which agreement with the dense model counts",
     )
     parser.add_argument(
+        "--avoid",
+        type=_sources,
+        metavar="SOURCES",
+        help="corpora whose texts are not learned from, with commas between, or none (default:"
+        " those that the model was trained without)",
+    )
+    parser.add_argument(
         "--held-out",
         metavar="SOURCE",
         help="labelled texts that report what the models lose and do not choose",
     )
+
+
+def _sources(words: str) -> tuple[str, ...]:
+    return () if words == "none" else tuple(words.split(","))
 
 
 def _add_training_options(parser: argparse.ArgumentParser) -> None:
@@ -136,6 +147,7 @@ def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, print_lines, print_scores, progress, say
     from litotes.core.errors import UserError
     from litotes.core.storage import write_bytes
+    from litotes.model.builtin import resolve_model
     from litotes.pruning import PruneSettings, carry_out, plan_pruning
     from litotes.pruning.figure import figure
     from litotes.report.figure import render_figure
@@ -160,7 +172,8 @@ def run(options: argparse.Namespace) -> None:
         },
     )
     out = Path(options.out or f"{options.model.rstrip('/')}-pruned")
-    plan = plan_pruning(Path(options.model), options.data, out, settings=settings)
+    run_folder = resolve_model(options.model)
+    plan = plan_pruning(run_folder, options.data, out, settings=settings, avoid=options.avoid)
     say(plan.notes)
     with progress() as watch:
         pruned = carry_out(plan, device=options.device, watch=watch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from litotes.core.errors import UserError
 from litotes.core.storage import LOCK, MANIFEST, find_foreign_file
 from litotes.core.values import Example
 from litotes.data.corpus import Corpus
+from litotes.data.sources import load
 from litotes.model.checkpoint import Model, load_model
 from litotes.model.folder import is_model_folder
 from litotes.model.trained_texts import TRAINED_TEXTS, read_trained_texts
@@ -52,11 +54,23 @@ class PrunePlan:
     reporting: Corpus | None = None  # labelled, and no part of the choice
 
 
-def plan_pruning(run: Path, source: str, out: Path, *, settings: PruneSettings) -> PrunePlan:
-    """Checks everything that would otherwise fail at the end."""
+def plan_pruning(
+    run: Path,
+    source: str,
+    out: Path,
+    *,
+    settings: PruneSettings,
+    avoid: Sequence[str] | None = None,
+) -> PrunePlan:
+    """Checks everything that would otherwise fail at the end.
+
+    avoid: corpora whose texts are not learned from; None: those the dense model was trained
+    without.
+    """
     _check_folder(out)
     dense = _load_dense_model(run)
-    recipe = _pruning_recipe(dense, source)
+    recipe = _pruning_recipe(dense, source, avoid)
+    _check_avoided(recipe)
     data = prepare(recipe)
     _check_tasks(dense, data)
     n_judged = _count_judged(dense, judged_texts(data))
@@ -123,7 +137,7 @@ def _check_folder(out: Path) -> None:
         )
 
 
-def _pruning_recipe(dense: Model, source: str) -> Recipe:
+def _pruning_recipe(dense: Model, source: str, avoid: Sequence[str] | None) -> Recipe:
     """The recipe of the dense run, on the texts of `source`; for the same source the same texts are
     held out, by the same seed.
     """
@@ -133,7 +147,21 @@ def _pruning_recipe(dense: Model, source: str) -> Recipe:
         )
     trained = recipe_of(dict(dense.facts["recipe"]), "the model's recipe")
     recipe = trained.changed(data__source=source)
+    if avoid is not None:
+        recipe = recipe.changed(data__avoid=list(avoid))
     return recipe if recipe.training.held_out else recipe.changed(training__held_out=0.1)
+
+
+def _check_avoided(recipe: Recipe) -> None:
+    """Where the dense model's recipe says they are, there may be nothing on this machine."""
+    for source in recipe.data.avoid:
+        try:
+            load(source)
+        except UserError as error:
+            raise UserError(
+                f"The texts of {source} are to be left out, and cannot be read: {error} Say where"
+                " they are with --avoid, or that nothing is to be left out with --avoid none."
+            ) from error
 
 
 def _check_tasks(dense: Model, data: TrainingData) -> None:

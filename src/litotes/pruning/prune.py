@@ -14,6 +14,7 @@ they do where there are any.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from litotes.core.device import choose_device
@@ -34,13 +35,14 @@ def prune(
     out: Path,
     *,
     settings: PruneSettings | None = None,
+    avoid: Sequence[str] | None = None,
     device: str | None = None,
     watch: Watch = ignore_progress,
 ) -> PruneResult:
     """Prunes the model of the folder `run` for the texts of `source` into `out`; a stopped one goes
-    on where it was.
+    on where it was. avoid: as in `plan_pruning`.
     """
-    plan = plan_pruning(run, source, out, settings=settings or PruneSettings())
+    plan = plan_pruning(run, source, out, settings=settings or PruneSettings(), avoid=avoid)
     return carry_out(plan, device=device, watch=watch)
 
 
