@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from litotes.training.captured import CapturedSteps
 
 
+COMPILING = "compiling kernels, about a minute the first time on a machine"
+
+
 class Loop(JudgedLoop):
     """Trains a classifier on the texts of `inputs`.
 
@@ -69,6 +72,9 @@ class Loop(JudgedLoop):
 
     def run(self) -> RunState:
         self._report_plain_steps()
+        if uses_kernels(self.classifier.encoder) and not self.settings.recompute_activations:
+            # until the first step is done this stands where its loss will
+            self.context.watch("training", self.state.step, self.n_steps, COMPILING)
         return super().run()
 
     def _report_plain_steps(self) -> None:
