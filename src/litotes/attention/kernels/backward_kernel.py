@@ -14,12 +14,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from litotes.attention.kernels.forward_kernel import (
-    affinities,
-    distance_bias,
-    keeps_weight,
-    product,
-)
+from litotes.attention.kernels.dropout_kernel import keeps_weight
+from litotes.attention.kernels.forward_kernel import affinities, distance_bias, product
 from litotes.attention.kernels.row_weights import SMALLEST, weigh_again
 
 
@@ -146,9 +142,8 @@ def query_gradient(
     pull = affinities(to_mixed_rows, VALUE + key_far * value_stride, query_live, key_live,
                       head, 1.0, HEAD_WIDTH, STEP, ROWS, SPAN, PRECISE)  # fmt: skip
     if WITH_DROPOUT:
-        kept = keeps_weight(SEED, query_place[:, None], key_number[None, :], head, dropout,
-                            N_HEADS, FARTHEST)  # fmt: skip
-        pull = tl.where(kept, pull / (1.0 - dropout), 0.0)
+        kept = keeps_weight(SEED, query_place[:, None], key_number[None, :], head, dropout, N_HEADS)
+        pull = tl.where(kept, pull * (1.0 / (1.0 - dropout)), 0.0)
     slope = slopes(weights, alpha, RULE)
     mean = tl.sum(slope * pull, 1) / tl.where(query_live, tl.sum(slope, 1), 1.0)
     tl.store(ROW_MEAN + row, mean, mask=query_live)
@@ -243,8 +238,8 @@ def block_gradient(
         N_HEADS * n_rows_apart, FARTHEST, RULE, CHOOSES, PRECISE)  # fmt: skip
     used = weights
     if WITH_DROPOUT:
-        kept = keeps_weight(SEED, query_place, key_number, head, dropout, N_HEADS, FARTHEST)
-        used = tl.where(kept, weights / (1.0 - dropout), 0.0)
-        pull = tl.where(kept, pull / (1.0 - dropout), 0.0)
+        kept = keeps_weight(SEED, query_place, key_number, head, dropout, N_HEADS)
+        more = 1.0 / (1.0 - dropout)
+        used, pull = tl.where(kept, weights * more, 0.0), tl.where(kept, pull * more, 0.0)
     mean = tl.load(ROW_MEAN + row, mask=query_live, other=0.0)
     return used, slopes(weights, alpha, RULE) * (pull - mean)

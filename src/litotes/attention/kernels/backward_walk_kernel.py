@@ -16,7 +16,7 @@ import triton
 import triton.language as tl
 
 from litotes.attention.kernels.backward_kernel import has_nothing
-from litotes.attention.kernels.forward_kernel import keeps_weight
+from litotes.attention.kernels.dropout_kernel import keeps_weight
 from litotes.attention.kernels.lines_kernel import (
     are_chosen,
     beyond_line,
@@ -34,8 +34,8 @@ from litotes.attention.kernels.row_weights import LOG2_E
 @triton.jit
 def block_of_keys(
     query, to_mixed, key, value, times, shift, centre, beta, of_row, SEED, query_place, first_key,
-    n_pieces, head, dropout, N_HEADS: tl.constexpr, KEYS: tl.constexpr, FARTHEST: tl.constexpr,
-    RULE: tl.constexpr, CHOOSES: tl.constexpr, SOFT: tl.constexpr, WITH_DROPOUT: tl.constexpr,
+    n_pieces, head, dropout, N_HEADS: tl.constexpr, KEYS: tl.constexpr, RULE: tl.constexpr,
+    CHOOSES: tl.constexpr, SOFT: tl.constexpr, WITH_DROPOUT: tl.constexpr,
 ):  # fmt: skip
     """Slopes, g − c, and of `powers` what ∂α is made of, all (query, key)."""
     key_number = first_key + tl.arange(0, KEYS)[None, :]
@@ -50,8 +50,7 @@ def block_of_keys(
         line = tl.where(key_number < n_pieces, line, -float("inf"))
     weights, slope, logarithm = weights_on_line(line, beta, RULE)
     if WITH_DROPOUT:
-        kept = keeps_weight(SEED, query_place[:, None], key_number, head, dropout,
-                            N_HEADS, FARTHEST)  # fmt: skip
+        kept = keeps_weight(SEED, query_place[:, None], key_number, head, dropout, N_HEADS)
         pull = tl.where(kept, pull * (1.0 / (1.0 - dropout)), 0.0)
     beyond = slope
     if RULE == "powers":
@@ -64,8 +63,8 @@ def walk_keys_back(
     query, to_mixed, times, shift, centre, beta, of_key, of_value, of_row, SEED, query_place,
     n_pieces, key_stride, value_stride, head, dropout,
     N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr,
-    KEYS: tl.constexpr, FARTHEST: tl.constexpr, RULE: tl.constexpr, CHOOSES: tl.constexpr,
-    WITH_ALPHA: tl.constexpr, WITH_DROPOUT: tl.constexpr,
+    KEYS: tl.constexpr, RULE: tl.constexpr, CHOOSES: tl.constexpr, WITH_ALPHA: tl.constexpr,
+    WITH_DROPOUT: tl.constexpr,
 ):  # fmt: skip
     """√d ∂query, m, and ∂α (α − 1)², some queries' walk over all keys."""
     SOFT: tl.constexpr = (RULE == "softmax") or CHOOSES
@@ -82,7 +81,7 @@ def walk_keys_back(
         value = load_part(of_value, key_number, key_live, value_stride, HEAD_WIDTH, WIDTH)
         slope, centred, beyond = block_of_keys(
             query, to_mixed, key, value, times, shift, centre, beta, of_row, SEED, query_place,
-            first_key, n_pieces, head, dropout, N_HEADS, KEYS, FARTHEST, RULE, CHOOSES, SOFT,
+            first_key, n_pieces, head, dropout, N_HEADS, KEYS, RULE, CHOOSES, SOFT,
             WITH_DROPOUT)  # fmt: skip
         if not SOFT:
             total += tl.sum(slope, 1)
@@ -148,7 +147,7 @@ def walk_for_queries(
     to_query, more, to_alpha = walk_keys_back(
         query, to_mixed, times, shift, centre, beta, of_key, of_value, of_row, SEED, place,
         n_pieces, key_stride, value_stride, head, dropout, N_HEADS, HEAD_WIDTH, WIDTH, ROWS, KEYS,
-        FARTHEST, RULE, CHOOSES, WITH_ALPHA, WITH_DROPOUT)  # fmt: skip
+        RULE, CHOOSES, WITH_ALPHA, WITH_DROPOUT)  # fmt: skip
     store_lines(LINES + head * 3 * n_lines + at_text + number, times, shift, centre + more, live,
                 n_lines)  # fmt: skip
     if WITH_ALPHA:
@@ -167,9 +166,8 @@ def store_lines(to, times, shift, mean, live, n_lines):
 @triton.jit
 def block_of_queries(
     key, value, query, to_mixed, lines, words, query_number, key_number, start, SEED, n_lines,
-    head, beta, scale, dropout, N_HEADS: tl.constexpr, KEYS: tl.constexpr,
-    FARTHEST: tl.constexpr, RULE: tl.constexpr, CHOOSES: tl.constexpr,
-    WITH_DROPOUT: tl.constexpr,
+    head, beta, scale, dropout, N_HEADS: tl.constexpr, KEYS: tl.constexpr, RULE: tl.constexpr,
+    CHOOSES: tl.constexpr, WITH_DROPOUT: tl.constexpr,
 ):  # fmt: skip
     """The weights as used and ∂affinity, (key, query): so they are a product's left side without
     being turned.
@@ -188,7 +186,7 @@ def block_of_queries(
     weights, slope, _ = weights_on_line(line, beta, RULE)
     if WITH_DROPOUT:
         kept = keeps_weight(SEED, (start + query_number)[None, :], key_number[:, None], head,
-                            dropout, N_HEADS, FARTHEST)  # fmt: skip
+                            dropout, N_HEADS)  # fmt: skip
         more = 1.0 / (1.0 - dropout)
         weights, pull = tl.where(kept, weights * more, 0.0), tl.where(kept, pull * more, 0.0)
     mean = tl.load(lines + 2 * n_lines + query_number)
@@ -238,8 +236,7 @@ def walk_for_keys(
         to_mixed = load_part(of_mixed, query_number, query_live, MIXED_STRIDE, HEAD_WIDTH, WIDTH)
         used, to_affinity = block_of_queries(
             key, value, query, to_mixed, lines, words, query_number, number, start, SEED, n_lines,
-            head, beta, scale, dropout, N_HEADS, KEYS, FARTHEST, RULE, CHOOSES,
-            WITH_DROPOUT)  # fmt: skip
+            head, beta, scale, dropout, N_HEADS, KEYS, RULE, CHOOSES, WITH_DROPOUT)  # fmt: skip
         to_value = tl.dot(used.to(to_mixed.dtype), to_mixed, to_value)
         to_key = tl.dot(to_affinity.to(query.dtype), query, to_key)
     of_key = first_number(TO_KEY, start, to_key_stride, head, HEAD_WIDTH)

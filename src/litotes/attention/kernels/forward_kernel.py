@@ -13,6 +13,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from litotes.attention.kernels.dropout_kernel import after_dropout
 from litotes.attention.kernels.received_kernel import store_received, sum_of_squares
 from litotes.attention.kernels.row_weights import (
     best_of_row,
@@ -108,28 +109,6 @@ def best_blocks(affinity, query_live, key_live, n_keys, KEPT,
     by_keys = tl.reshape(wide, [ROWS // BLOCK, SPAN])
     tall = tl.broadcast_to(by_keys[:, None, :], [ROWS // BLOCK, BLOCK, SPAN])
     return (tl.reshape(tall, [ROWS, SPAN]) > 0) & key_live[None, :]
-
-
-@triton.jit
-def keeps_weight(SEED, query_place, key_number, head, dropout, N_HEADS: tl.constexpr,
-                 FARTHEST: tl.constexpr):  # fmt: skip
-    """Which weights dropout leaves: the same for the same seed, place in the batch and head.
-
-    query_place, key_number: broadcast to the weights' shape.
-    """
-    seed = tl.load(SEED)
-    offset = (query_place * N_HEADS + head) * FARTHEST + key_number
-    return tl.rand(seed, offset) >= dropout
-
-
-@triton.jit
-def after_dropout(weights, SEED, query_place, key_number, head, dropout, N_HEADS: tl.constexpr,
-                  FARTHEST: tl.constexpr, WITH_DROPOUT: tl.constexpr):  # fmt: skip
-    if WITH_DROPOUT:
-        kept = keeps_weight(SEED, query_place[:, None], key_number[None, :], head, dropout,
-                            N_HEADS, FARTHEST)  # fmt: skip
-        weights = tl.where(kept, weights / (1.0 - dropout), 0.0)
-    return weights
 
 
 @triton.jit
@@ -298,8 +277,8 @@ def attend_tile(
     if IMPORTANCE != "none":
         store_importance(to_received, weights, query_live, value, value_rows, key_live, head,
                          HEAD_WIDTH, STEP, ROWS, SPAN, IMPORTANCE, PRECISE)  # fmt: skip
-    weights = after_dropout(weights, SEED, query_place, key_number, head, dropout,
-                            N_HEADS, FARTHEST, WITH_DROPOUT)  # fmt: skip
+    weights = after_dropout(weights, SEED, query_place, key_number, head, dropout, N_HEADS,
+                            WITH_DROPOUT)  # fmt: skip
     size = mix_and_store(weights.to(VALUE.dtype.element_ty), value, value_rows, mixed_rows,
                          query_live, key_live, head, HEAD_WIDTH, STEP, ROWS, PRECISE)  # fmt: skip
     if WITH_HEAD_SIZE:

@@ -13,12 +13,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from litotes.attention.kernels.forward_kernel import (
-    keeps_weight,
-    product,
-    store_nothing,
-    store_row_numbers,
-)
+from litotes.attention.kernels.dropout_kernel import keeps_weight
+from litotes.attention.kernels.forward_kernel import product, store_nothing, store_row_numbers
 from litotes.attention.kernels.pair_affinities import gather_pairs
 from litotes.attention.kernels.pair_choice import (
     kept_reach,
@@ -117,13 +113,12 @@ def power_of_inside(behind, shrink, beta):
 @triton.jit
 def without_dropped(
     weights, SEED, query_place, first_key, head, dropout, N_HEADS: tl.constexpr,
-    PART: tl.constexpr, FARTHEST: tl.constexpr, WITH_DROPOUT: tl.constexpr,
+    PART: tl.constexpr, WITH_DROPOUT: tl.constexpr,
 ):  # fmt: skip
     """The weights that dropout leaves, not yet divided by the share it leaves."""
     if WITH_DROPOUT:
         key_number = first_key + tl.arange(0, PART)
-        kept = keeps_weight(SEED, query_place[:, None], key_number[None, :], head, dropout,
-                            N_HEADS, FARTHEST)  # fmt: skip
+        kept = keeps_weight(SEED, query_place[:, None], key_number[None, :], head, dropout, N_HEADS)
         weights = tl.where(kept, weights, 0.0)
     return weights
 
@@ -132,8 +127,8 @@ def without_dropped(
 def mix_pairs(
     pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, SEED, query_place, key_start, n_keys,
     value_stride, head, dropout, N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr,
-    COLUMNS: tl.constexpr, ROWS: tl.constexpr, PART: tl.constexpr, FARTHEST: tl.constexpr,
-    RULE: tl.constexpr, AGAIN: tl.constexpr, WITH_DROPOUT: tl.constexpr, PRODUCTS: tl.constexpr,
+    COLUMNS: tl.constexpr, ROWS: tl.constexpr, PART: tl.constexpr, RULE: tl.constexpr,
+    AGAIN: tl.constexpr, WITH_DROPOUT: tl.constexpr, PRODUCTS: tl.constexpr,
     TOGETHER: tl.constexpr,
 ):  # fmt: skip
     """The values' sum by weights that are not yet divided, the weights' sum, and the pairs, if they
@@ -153,13 +148,13 @@ def mix_pairs(
         weights = weigh_half(ready, 0, reach, beta, RULE, value.dtype)
         total += row_sums(ready, PRODUCTS) if RULE == "squares" else tl.sum(weights, 1)
         weights = without_dropped(weights, SEED, query_place, start, head, dropout,
-                                  N_HEADS, PART, FARTHEST, WITH_DROPOUT)  # fmt: skip
+                                  N_HEADS, PART, WITH_DROPOUT)  # fmt: skip
         mixed = product(weights.to(value.dtype), value, mixed, False)
         weights = weigh_half(ready, 1, reach, beta, RULE, value.dtype)
         if RULE != "squares":
             total += tl.sum(weights, 1)
         weights = without_dropped(weights, SEED, query_place, start + PART, head, dropout,
-                                  N_HEADS, PART, FARTHEST, WITH_DROPOUT)  # fmt: skip
+                                  N_HEADS, PART, WITH_DROPOUT)  # fmt: skip
         mixed = product(weights.to(value.dtype), value_second, mixed, False)
         before = pairs_0
         pairs_0, pairs_1, pairs_2 = moved(pairs_1), moved(pairs_2), moved(pairs_3)
@@ -172,9 +167,9 @@ def mix_pairs(
 def mix_exactly(
     pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, SEED, query_place, key_start, n_keys,
     value_stride, head, dropout, missing, amiss, N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr,
-    COLUMNS: tl.constexpr, ROWS: tl.constexpr, PART: tl.constexpr, FARTHEST: tl.constexpr,
-    RULE: tl.constexpr, IMPORTANCE: tl.constexpr, WITH_DROPOUT: tl.constexpr,
-    PRODUCTS: tl.constexpr, TOGETHER: tl.constexpr,
+    COLUMNS: tl.constexpr, ROWS: tl.constexpr, PART: tl.constexpr, RULE: tl.constexpr,
+    IMPORTANCE: tl.constexpr, WITH_DROPOUT: tl.constexpr, PRODUCTS: tl.constexpr,
+    TOGETHER: tl.constexpr,
 ):  # fmt: skip
     """As `mix_pairs`, and once more for `powers` where the weights' sum shows that the reach was
     not near enough; with the reach.
@@ -182,8 +177,8 @@ def mix_exactly(
     AGAIN: tl.constexpr = RULE == "powers" or IMPORTANCE != "none"
     mixed, total, pairs_0, pairs_1, pairs_2, pairs_3 = mix_pairs(
         pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, SEED, query_place, key_start,
-        n_keys, value_stride, head, dropout, N_HEADS, HEAD_WIDTH, COLUMNS, ROWS, PART, FARTHEST,
-        RULE, AGAIN, WITH_DROPOUT, PRODUCTS, TOGETHER)  # fmt: skip
+        n_keys, value_stride, head, dropout, N_HEADS, HEAD_WIDTH, COLUMNS, ROWS, PART, RULE,
+        AGAIN, WITH_DROPOUT, PRODUCTS, TOGETHER)  # fmt: skip
     if RULE == "powers":
         if beta * largest(tl.abs(powers_excess(total, reach, beta))) > amiss:
             behind = (pairs_0, pairs_1, pairs_2, pairs_3)
@@ -191,7 +186,7 @@ def mix_exactly(
             mixed, total, pairs_0, pairs_1, pairs_2, pairs_3 = mix_pairs(
                 pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, SEED, query_place,
                 key_start, n_keys, value_stride, head, dropout, N_HEADS, HEAD_WIDTH, COLUMNS, ROWS,
-                PART, FARTHEST, RULE, AGAIN, WITH_DROPOUT, PRODUCTS, TOGETHER)  # fmt: skip
+                PART, RULE, AGAIN, WITH_DROPOUT, PRODUCTS, TOGETHER)  # fmt: skip
     return reach, mixed, total, pairs_0, pairs_1, pairs_2, pairs_3
 
 
@@ -277,7 +272,7 @@ def attend_pairs(
     reach, mixed, total, pairs_0, pairs_1, pairs_2, pairs_3 = mix_exactly(
         pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, SEED, query_place, key_start,
         n_keys, value_stride, head, dropout, missing, amiss, N_HEADS, HEAD_WIDTH, COLUMNS, ROWS,
-        PART, FARTHEST, RULE, IMPORTANCE, WITH_DROPOUT, PRODUCTS, TOGETHER)  # fmt: skip
+        PART, RULE, IMPORTANCE, WITH_DROPOUT, PRODUCTS, TOGETHER)  # fmt: skip
     inverse = 1.0 / total
     if WITH_ROW_NUMBERS:
         its_reach, n_rows = best if RULE == "top_k" else reach, N_HEADS * n_rows_apart

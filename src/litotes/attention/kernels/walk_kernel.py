@@ -11,12 +11,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from litotes.attention.kernels.forward_kernel import (
-    after_dropout,
-    biased,
-    product,
-    store_row_numbers,
-)
+from litotes.attention.kernels.dropout_kernel import after_dropout
+from litotes.attention.kernels.forward_kernel import biased, product, store_row_numbers
 from litotes.attention.kernels.received_kernel import store_received, sum_of_squares
 from litotes.attention.kernels.row_weights import exp_behind
 
@@ -85,8 +81,8 @@ def gather_block(
     weights = exp_behind(affinity, better[:, None])
     fading = exp_behind(best, better)
     total = total * fading + tl.sum(weights, 1)
-    weights = after_dropout(weights, SEED, query_place, key_number, head, dropout,
-                            N_HEADS, FARTHEST, WITH_DROPOUT)  # fmt: skip
+    weights = after_dropout(weights, SEED, query_place, key_number, head, dropout, N_HEADS,
+                            WITH_DROPOUT)  # fmt: skip
     value = load_rows(VALUE + key_far * value_stride, key_live, head, HEAD_WIDTH, COLUMNS)
     mixed = product(weights.to(value.dtype), value, mixed * fading[:, None], PRECISE)
     return better, total, mixed
