@@ -135,6 +135,21 @@ def training(measured: Measured) -> str:
     return markdown(head, rows) if rows else ""
 
 
+def training_heads(measured: Measured) -> str:
+    """Tables I and II of the paper: a row a head."""
+    lines = measured.lines("training-heads")
+    rows = []
+    for name, dense in lines.items():
+        kind, _, head = name.partition("-")
+        if kind != "dense":
+            continue
+        pruned = lines.get(f"cascade-{head}")
+        cells = ["", ""] if pruned is None else [f"{pruned['ms']:.4g}", _ratios(pruned)]
+        rows.append([f"`{head}`", f"{dense['ms']:.4g}", _ratios(dense), *cells])
+    head = ["head", "dense, ms", "times as fast as", "cascade, ms", "times as fast as"]
+    return markdown(head, rows) if rows else ""
+
+
 def weightings(measured: Measured) -> str:
     lines, facts = measured.lines("weightings"), measured.facts("weightings")
     lengths = sorted({int(name.split("-n")[1].split("-")[0]) for name in lines})
@@ -211,6 +226,12 @@ SECTIONS: tuple[tuple[str, str, Callable[[Measured], str]], ...] = (
         "Training on a GPU",
         "Whole steps at batch 32, in bfloat16 under autocast, with dropout and fused AdamW:",
         training,
+    ),
+    (
+        "Every head on a GPU",
+        "The same at the paper's batch of 8, dense and pruned by the authors' schedule; CrossTalk"
+        " with PCGrad\n(tables I and II):",
+        training_heads,
     ),
     (
         "Weightings",

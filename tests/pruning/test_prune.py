@@ -243,7 +243,7 @@ def test_wrong_numbers_are_reported(
 def test_options_become_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     given: list[PruneSettings] = []
 
-    def stop_here(*_: object, settings: PruneSettings) -> None:
+    def stop_here(*_: object, settings: PruneSettings, avoid: object) -> None:
         given.append(settings)
         raise UserError("far enough.")
 

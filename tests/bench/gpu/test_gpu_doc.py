@@ -71,6 +71,9 @@ def made_up() -> dict[str, Any]:
         "launches": group_of("launches", {}, {"bucket-pruned": launched}),
         "minilm": group_of("minilm", speeds, {}),
         "training-minilm": group_of("training-minilm", {"hf-padded": 30.0}, {}),
+        "training-heads": group_of(
+            "training-heads", {"dense-linear": 5.0, "cascade-linear": 4.0, "dense-bilstm": 9.0}, {}
+        ),
         "precision": group_of("precision", {"trained-bfloat16": 5.0}, labels),
         "strings": group_of("strings", {"tokenizing": 8.0, "large-strings": 10.0}, shares),
         "csv": group_of("csv", {"trained-csv": 5000.0}, {"trained-csv": {"peak_gpu_mb": 900.0}}),
@@ -104,6 +107,8 @@ def test_every_group_has_its_table(page: ModuleType, tmp_path: Path) -> None:
     assert "| `litotes-dense` | 50,000 |" in half
     assert "10.00 `hf-sdpa-padded-b256`" in half
     assert "- classify: `broken`: RuntimeError: too old" in half
+    assert "| `linear` | 5 |" in half
+    assert "| `bilstm` | 9 |" in half
     assert "\n\n\n" not in half
 
 
