@@ -146,8 +146,8 @@ def training_heads(measured: Measured) -> str:
         pruned = lines.get(f"cascade-{head}")
         cells = ["", ""] if pruned is None else [f"{pruned['ms']:.4g}", _ratios(pruned)]
         rows.append([f"`{head}`", f"{dense['ms']:.4g}", _ratios(dense), *cells])
-    head = ["head", "dense, ms", "times as fast as", "cascade, ms", "times as fast as"]
-    return markdown(head, rows) if rows else ""
+    titles = ["head", "dense, ms", "times as fast as", "cascade, ms", "times as fast as"]
+    return markdown(titles, rows) if rows else ""
 
 
 def weightings(measured: Measured) -> str:
