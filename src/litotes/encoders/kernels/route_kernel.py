@@ -20,7 +20,8 @@ def pieces_left(COUNTS, length, live, stage, N_COUNTS: tl.constexpr, FUSE: tl.co
     return real, total
 
 
-@triton.jit
+# one compiled kernel for all numbers of texts up to a power of 2
+@triton.jit(do_not_specialize=["lengths_at", "n_texts"])
 def lay_out_stages(
     BLOCK, COUNTS, STAGES, lengths_at, n_texts,
     TEXTS: tl.constexpr, N_COUNTS: tl.constexpr, N_SHAPES: tl.constexpr, N_NUMBERS: tl.constexpr,
