@@ -45,7 +45,7 @@ def keeps_weight(SEED, query_place, key_number, head, dropout, N_HEADS: tl.const
     place = (query_place * N_HEADS + head).to(tl.uint32)
     row = scrambled(scrambled(times(place, GOLDEN) ^ low) ^ high)
     number = scrambled(row ^ times(key_number.to(tl.uint32), GOLDEN))
-    return number >= tl.to_tensor(dropout * ALL).to(tl.uint32)
+    return number >= tl.cast(dropout * ALL, tl.uint32)
 
 
 @triton.jit
