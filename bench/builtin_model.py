@@ -125,7 +125,7 @@ def _is_left_out(note: str) -> bool:
 
 def _pruning(pruned: Mapping[str, Any] | None) -> list[str]:
     if pruned is None:
-        return ["- Not pruned: no setting that was tried stays within half a point."]
+        return ["- Not pruned: no setting that was tried saves time and stays within half a point."]
     low, high = pruned["loss"]["interval"]
     return [
         (
