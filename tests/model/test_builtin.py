@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from litotes.cli.main import main
+from litotes.core.storage import sha256_of
 from litotes.model.builtin import BUILTIN, EDITIONS, edition_folder, resolve_model
+from litotes.model.manifest import MANIFEST, read_manifest
 from litotes.prediction.predictor import Predictor
 
 pytestmark = pytest.mark.slow
@@ -160,3 +162,12 @@ def test_it_is_exported_as_a_copy(tmp_path: Path, capsys: pytest.CaptureFixture[
         assert ours.answers[task].probability == pytest.approx(answer.probability, abs=1e-4)
     assert main(["export", "--model", BUILTIN, "--out", str(tmp_path / "mine")]) == 2
     assert "is not empty" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_the_manifest_states_every_file_as_it_is(edition: int) -> None:
+    folder = edition_folder(edition)
+    manifest = read_manifest(folder)
+    assert manifest is not None
+    found = {path.name: sha256_of(path) for path in folder.iterdir() if path.name != MANIFEST}
+    assert manifest.files == found
