@@ -11,7 +11,9 @@ import pytest
 import torch
 from masked_walk import masked_walk
 
-from litotes.attention import PRUNINGS, WEIGHTINGS
+from litotes.attention import PRUNINGS, WEIGHTINGS, Pruning
+from litotes.attention.attention_sum import AttentionSum
+from litotes.attention.keep_all import KeepAll
 from litotes.attention.pruning import Plan
 from litotes.attention.rows import Rows
 from litotes.attention.survivors import FUSED
@@ -235,6 +237,18 @@ def test_nothing_comes_back(setting: dict[str, Any]) -> None:
         assert all(after <= earlier for after, earlier in zip(now, before, strict=True))
         assert [len(text) for text in now] == plan.counts(stop - 1, LENGTHS)
         before = now
+
+
+@pytest.mark.parametrize("pruning", sorted(PRUNINGS))
+def test_kernels_compute_the_importance_it_defines(pruning: str) -> None:
+    """Kernels take every `AttentionSum` for its sum: with another importance it would differ from
+    its definition, and only a GPU would show it.
+    """
+    kind = PRUNINGS[pruning]
+    if issubclass(kind, AttentionSum):
+        assert kind.importance is AttentionSum.importance
+        assert kind.forward is Pruning.forward
+    assert kind is KeepAll or not issubclass(kind, KeepAll)
 
 
 @pytest.mark.parametrize("pruning", sorted(PRUNINGS))

@@ -4,6 +4,7 @@ test.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import torch
 
 from litotes.attention import WEIGHTINGS, Weighting
 from litotes.attention.rows import Rows
-from litotes.core.registry import build
+from litotes.core.registry import build, options_of
 from litotes.text.layout import Layout
 
 HEADS = 3
@@ -137,6 +138,41 @@ def test_the_first_row_alone_is_the_first_row_of_all(weighting: Weighting, mode:
     )
 
 
+def test_a_decoder_may_use_it_if_it_says_so(weighting: Weighting, mode: bool) -> None:
+    """A decoder's rows are computed one by one: none may depend on those after it."""
+    if not weighting.rows_alone:
+        return
+    weighting.train(mode)
+    affinity = affinity_of(2, HEADS, 9, 9)
+    live = torch.ones(9, 9, dtype=torch.bool).tril()[None, None]  # a piece reads those before it
+    weights = weighting(affinity, live)
+    for row in range(9):
+        only = slice(row, row + 1)
+        torch.testing.assert_close(
+            weighting(affinity[:, :, only], live[:, :, only]), weights[:, :, only]
+        )
+
+
+@pytest.mark.parametrize(("name", "options"), SETTINGS)
+def test_attention_heads_come_first_in_its_parameters(name: str, options: dict[str, Any]) -> None:
+    """Where heads are removed for good, their part of a parameter is found by this axis."""
+    few, many = (build(WEIGHTINGS, name, "weighting", n, options=options) for n in (3, 4))
+    for of_few, of_many in zip(few.parameters(), many.parameters(), strict=True):
+        if of_few.shape != of_many.shape:
+            assert of_few.shape[0] == 3
+            assert of_many.shape == (4, *of_few.shape[1:])
+
+
+def test_kernels_are_told_by_the_class_that_defines_it(weighting: Weighting) -> None:
+    """A subclass with a `forward` of its own would inherit a rule that computes another weighting,
+    and only a GPU would show it.
+    """
+    defined_by = {}
+    for name in ("forward", "row_rule"):
+        defined_by[name] = next(kind for kind in type(weighting).__mro__ if name in vars(kind))
+    assert defined_by["row_rule"] in (defined_by["forward"], Weighting)
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_finite_in_half_precision(weighting: Weighting, dtype: torch.dtype) -> None:
     weights = weighting(affinity_of(2, HEADS, 4, 6, dtype=dtype, scale=100.0), live_keys([2, 6], 6))
@@ -171,6 +207,16 @@ def test_the_weighting_seen_by_a_text_does_not_depend_on_its_batch_mates(
             rows.join([weighting.attend(block, block, block, live=live) for block, live in blocks])
         )
     torch.testing.assert_close(mixed[0], mixed[1], atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", WEIGHTINGS)
+def test_its_page_names_it_and_its_options(name: str) -> None:
+    page = Path(__file__).parents[2] / "docs" / "reference" / "weightings.md"
+    rows = [line for line in page.read_text("utf-8").splitlines() if line.startswith(f"| `{name}`")]
+    assert len(rows) == 1
+    _, _, _, options, _ = rows[0].split("|")
+    for option in options_of(WEIGHTINGS[name]):
+        assert f"`{option}`" in options
 
 
 @pytest.mark.parametrize("apart", [True, False])

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from litotes.cli.list import KINDS
 from litotes.cli.main import COMMANDS, main
 
 
@@ -354,10 +355,7 @@ def test_matrix_writes_report_and_pictures(
     assert "report.html" in shown
 
 
-@pytest.mark.parametrize(
-    "kind",
-    ["balancings", "heads", "weightings", "prunings", "sources", "encoders", "models", "settings"],
-)
+@pytest.mark.parametrize("kind", KINDS)
 def test_list_has_a_line_for_everything(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     content = json.loads(output_of(capsys, "list", kind, "--json"))[kind]
     assert content

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from litotes import prune
 from litotes.cli.main import main
 from litotes.core.errors import UserError
-from litotes.model.builtin import resolve_model
 from litotes.pruning import PruneSettings, plan_pruning
 from litotes.pruning import plan as plans
 
@@ -92,11 +92,9 @@ def test_texts_to_avoid_are_asked_for_where_the_recipe_has_them_elsewhere(
 def test_a_built_in_model_is_planned_by_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    planned: list[tuple[Path, tuple[str, ...] | None]] = []
+    planned: list[tuple[str, tuple[str, ...] | None]] = []
 
-    def note(
-        run: Path, source: str, out: Path, *, settings: object, avoid: tuple[str, ...]
-    ) -> None:
+    def note(run: str, source: str, out: Path, *, settings: object, avoid: tuple[str, ...]) -> None:
         planned.append((run, avoid))
         raise UserError("enough")
 
@@ -105,5 +103,12 @@ def test_a_built_in_model_is_planned_by_its_name(
     assert main(words) == 2
     assert main([*words, "--avoid", "none"]) == 2
     assert main([*words, "--avoid", "contrast,vader:there"]) == 2
-    folder = resolve_model("builtin")
-    assert planned == [(folder, None), (folder, ()), (folder, ("contrast", "vader:there"))]
+    assert planned == [("builtin", None), ("builtin", ()), ("builtin", ("contrast", "vader:there"))]
+
+
+@pytest.mark.slow
+def test_python_prunes_a_built_in_model_by_its_name_too(tmp_path: Path) -> None:
+    """Whatever it was trained without: that need not be on this machine."""
+    with pytest.raises(UserError, match=r"nowhere\.csv does not exist"):
+        prune("builtin", "table:nowhere.csv?text=a&label=b", tmp_path / "new", avoid=())
+    assert not (tmp_path / "new").exists()

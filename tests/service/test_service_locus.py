@@ -13,7 +13,7 @@ from litotes.model.word_checkpoint import SavedWordModel
 from litotes.model.word_model import WordModel
 from litotes.prediction.predictor import Predictor
 from litotes.service import create_app
-from litotes.service.response_models import Explanation
+from litotes.service.response_models import Explanation, Locus
 from litotes.tagging.tagger import Tagger
 
 
@@ -37,7 +37,7 @@ def test_explanations_carry_the_marks(
     app = create_app({"tiny": predictor}, load_locus=lambda: tagger)
     body = {"text": "so great. tea", "methods": ["random"], "method": "random"}
     content = ask(app, "/v1/explain", body).json()
-    assert Explanation.model_validate(content).locus is not None
+    assert isinstance(Explanation.model_validate(content).locus, Locus)
     # everything is changed: words with nothing but blanks between them are one mark
     found = content["locus"]
     assert found["title"] == "Where the sarcasm sits"

@@ -50,6 +50,8 @@ def test_the_schema_has_every_path_and_status(app: FastAPI) -> None:
         assert reference.endswith("/InferenceError") == (status != "200")
     prediction = content["components"]["schemas"]["Prediction"]
     assert prediction["required"] == ["text", "truncated", "unreadable", "problem"]
+    assert "locus" not in prediction["properties"]  # a task may have this name
+    assert "locus" in content["components"]["schemas"]["Explanation"]["properties"]
     answer = content["components"]["schemas"]["Answer"]
     assert answer["required"] == ["label", "probability", "probabilities"]
 

@@ -155,6 +155,19 @@ def test_bad_texts(runs: dict[str, WordRun]) -> None:
     assert bad.problem is not None
     assert "feeling" not in bad.as_json()
     assert list(tagger.predict_stream([])) == []
+    with pytest.raises(UserError, match=r"no treatment of bad texts 'emtpy'.*'empty'"):
+        tagger.predict(["tea", ""], bad_texts="emtpy")
+
+
+def test_a_bad_text_of_a_stream_is_named_by_its_place_in_it(
+    runs: dict[str, WordRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("litotes.tagging.tagger._AT_ONCE", 2)
+    tagger = Tagger.load(runs["tagging"].folder, device="cpu")
+    *good, bad = tagger.predict_stream(["tea"] * 4 + [""])
+    assert [one.problem for one in good] == [None] * 4
+    assert bad.problem is not None
+    assert bad.problem.startswith("Text 5 is empty")
 
 
 def test_a_stopped_run_goes_on_to_the_same_weights(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
+from threading import Event
 
 import pytest
 from tokenizers import (
@@ -214,4 +216,37 @@ def test_whole_texts_are_not_cut_and_the_others_still_are(tokenizer: PieceTokeni
     (whole, nothing) = tokenizer.encode_whole(["tea " * 500, "\u200b"])
     assert len(whole.ids) == len(whole.continues) == 500
     assert (nothing.ids, nothing.continues) == ([], [])
+    assert len(tokenizer.encode(["tea " * 500])[0].ids) == tokenizer.max_pieces
+
+
+@pytest.mark.parametrize("max_pieces", [5, 64])
+def test_written_down_it_has_no_limit_and_never_loses_its_own(
+    tokenizer: PieceTokenizer, tmp_path: Path, max_pieces: int
+) -> None:
+    """Another thread may be encoding: the limit must not be switched off meanwhile."""
+    (tmp_path / "tokenizer.json").write_text(tokenizer.to_json(), "utf-8")
+    limited = PieceTokenizer(tmp_path / "tokenizer.json", max_pieces=max_pieces)
+    without = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    without.no_truncation()
+    stop = Event()
+    lengths = set()
+
+    def encode() -> None:
+        while True:
+            lengths.update(len(pieces.ids) for pieces in limited.encode(["tea " * 500] * 8))
+            if stop.is_set():
+                return
+
+    with ThreadPoolExecutor(1) as pool:
+        encoding = pool.submit(encode)
+        written = {limited.to_json() for _ in range(500)}
+        stop.set()
+        encoding.result()
+    assert written == {without.to_str()}
+    assert lengths == {max_pieces}
+
+
+def test_a_failure_leaves_the_limit_in_place(tokenizer: PieceTokenizer) -> None:
+    with pytest.raises(TypeError):
+        tokenizer.encode_whole(["tea", None])  # type: ignore[list-item]
     assert len(tokenizer.encode(["tea " * 500])[0].ids) == tokenizer.max_pieces

@@ -84,6 +84,12 @@ def test_changes_are_typed(file: Path) -> None:
         (["seed.x=1"], "'seed' is a value"),
         (["epochs"], "key=value"),
         (["data.where.varety=en-AU"], "Did you mean 'variety'"),
+        (
+            ["data.where.variety=[3, 4]"],
+            r"variety = \[3, 4\]: Input should be one of str, list\[str\]\.",
+        ),
+        (["model.weighting_options.alpha=nan"], "alpha = nan: .* bool, int, .*must be finite"),
+        (["training.epochs=0", "training.batch_texts=0"], "training.epochs = 0: .* equal to 1"),
     ],
 )
 def test_mistakes_are_answered_with_what_to_write(

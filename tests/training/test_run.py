@@ -637,10 +637,10 @@ def test_parameters_of_a_weighting_are_saved(
     tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from litotes.attention import WEIGHTINGS
-    from litotes.attention.softmax import Softmax
+    from litotes.attention.softmax import softmax_over
     from litotes.attention.weighting import Weighting
 
-    class Tempered(Softmax):
+    class Tempered(Weighting):
         def __init__(self, n_attention_heads: int) -> None:
             super().__init__(n_attention_heads)
             self.heat = torch.nn.Parameter(torch.zeros(n_attention_heads))
@@ -651,9 +651,7 @@ def test_parameters_of_a_weighting_are_saved(
             live: torch.Tensor | None = None,
             heads: torch.Tensor | None = None,
         ) -> torch.Tensor:
-            return super().forward(affinity * self.per_head(self.heat.exp(), heads), live)
-
-        attend = Weighting.attend
+            return softmax_over(affinity * self.per_head(self.heat.exp(), heads), live)
 
     monkeypatch.setitem(WEIGHTINGS, "tempered", Tempered)
     run = train(

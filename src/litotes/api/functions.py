@@ -1,8 +1,7 @@
 """The commands as functions: names, paths and strings in, the values of the package out.
 
-Each function turns what people have at hand (the name of a corpus, the folder of a model, the path
-of a recipe) into the value its plain counterpart works on, and calls that. The docstrings are the
-reference; docs/reference/api.md shows them at work.
+Each function turns what people have at hand (the name of a corpus, the path of a recipe) into the
+value its plain counterpart works on, and calls that; docs/reference/api.md shows them at work.
 """
 
 from __future__ import annotations
@@ -226,17 +225,21 @@ def prune(
     out: str | Path,
     *,
     settings: PruneSettings | None = None,
+    avoid: Sequence[str] | None = None,
     device: str | None = None,
     watch: Watch = ignore_progress,
 ) -> PruneResult:
     """Finds the fastest pruning of a dense model within a loss of macro-F1 (`settings.loss`).
 
-    The pruned model, if one was found, is in `out`; a search that was stopped is continued.
+    avoid: sources whose texts are not learned from; None: those the model was trained without. The
+    pruned model, if one was found, is in `out`; a search that was stopped is continued.
     """
     require_extra("train", "Pruning")
     from litotes.pruning import prune as prune_folder
 
-    return prune_folder(Path(model), data, Path(out), settings=settings, device=device, watch=watch)
+    return prune_folder(
+        model, data, Path(out), settings=settings, avoid=avoid, device=device, watch=watch
+    )
 
 
 def add_exits(
@@ -272,10 +275,9 @@ def export(
 ) -> list[ExportResult]:
     """Writes `model.onnx` into a model folder (or into a copy, `out`) and measures what it changes.
 
-    int8: a quarter of the size, and faster. int16: half the size, weights kept in 16 bits and
-    computed in 32. data: texts to measure on; None: texts the model was trained with, held out.
-    allowed: the share of labels that may change; None: none, 0.5 % with int16, 1 % with int8. A
-    result for each model of the folder.
+    int8: a quarter of the size, and faster. int16: half the size, computed in 32 bits. data: texts
+    to measure on; None: texts the model was trained with, held out. allowed: the share of labels
+    that may change; None: none, 0.5 % with int16, 1 % with int8. A result for each model inside.
     """
     if int8 and int16:
         raise UserError("An export has one precision: int8 or int16, not both.")

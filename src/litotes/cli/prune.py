@@ -147,7 +147,6 @@ def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, print_lines, print_scores, progress, say
     from litotes.core.errors import UserError
     from litotes.core.storage import write_bytes
-    from litotes.model.builtin import resolve_model
     from litotes.pruning import PruneSettings, carry_out, plan_pruning
     from litotes.pruning.figure import figure
     from litotes.report.figure import render_figure
@@ -172,8 +171,7 @@ def run(options: argparse.Namespace) -> None:
         },
     )
     out = Path(options.out or f"{options.model.rstrip('/')}-pruned")
-    run_folder = resolve_model(options.model)
-    plan = plan_pruning(run_folder, options.data, out, settings=settings, avoid=options.avoid)
+    plan = plan_pruning(options.model, options.data, out, settings=settings, avoid=options.avoid)
     say(plan.notes)
     with progress() as watch:
         pruned = carry_out(plan, device=options.device, watch=watch)

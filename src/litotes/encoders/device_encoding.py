@@ -1,6 +1,6 @@
 """Who computes a batch: the kernels on a GPU, or else the encoder itself, which is the definition.
 
-LITOTES_KERNELS=off switches the kernels off.
+LITOTES_KERNELS=off switches the kernels off; on is the default.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from litotes.attention.observer import Observer
+from litotes.core.errors import UserError
 from litotes.encoders.encoder import Encoder, encoding_of_firsts
 from litotes.encoders.encoding import Encoding
 from litotes.text.batch import Batch
@@ -42,8 +43,12 @@ def uses_kernels(encoder: Encoder) -> bool:
 
 def kernels_wanted(device: torch.device) -> bool:
     """Whether kernels are to be used on a device, where they know the encoder."""
-    is_off = os.environ.get(SWITCH) == "off"
-    return device.type == "cuda" and not is_off and find_spec("triton") is not None
+    if device.type != "cuda":
+        return False
+    wanted = os.environ.get(SWITCH) or "on"
+    if wanted not in ("on", "off"):
+        raise UserError(f"{SWITCH}={wanted!r:.60} is not known: write on or off.")
+    return wanted == "on" and find_spec("triton") is not None
 
 
 def encode_on_device(encoder: Encoder, batch: Batch, *, firsts_only: bool) -> Encoding:

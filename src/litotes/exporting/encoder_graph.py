@@ -257,9 +257,8 @@ class EncoderWalk:
         """(text, 1, query, key)"""
         if not isinstance(attention.weighting, Softmax | Entmax):
             raise UserError(
-                f"The weighting {type(attention.weighting).__name__} counts the keys of a query,"
-                " and those of local layers cannot be exported to ONNX yet: use the torch runtime,"
-                " or train with softmax or entmax."
+                f"The weighting {self.spec.weighting!r} in local layers cannot be exported to ONNX"
+                " yet: use the torch runtime, or train with softmax or entmax."
             )
         if origin not in self.windows:
             self.windows[origin] = write_window(self.graph, origin, window=self.spec.window)

@@ -20,7 +20,7 @@ from litotes.core.storage import write_bytes
 from litotes.core.targets import free_folder
 from litotes.exporting.loss import ExportLoss, measure_losses
 from litotes.exporting.model_graph import build_onnx, write_export
-from litotes.exporting.sample import choose_sample, encode_examples
+from litotes.exporting.sample import choose_sample
 from litotes.model.builtin import is_builtin, name_of
 from litotes.model.checkpoint import load_model
 from litotes.model.folder import DESCRIPTION, HASHED, ModelFolder, open_model
@@ -29,6 +29,7 @@ from litotes.model.trained_texts import TRAINED_TEXTS
 from litotes.runtime.onnx.file_check import check_content
 from litotes.runtime.onnx.file_format import FILE, INT16
 from litotes.runtime.onnx.session import OnnxSession
+from litotes.text.packing import encode_examples
 
 ALLOWED = {"float32": 0.0, INT16: 0.005, "int8": 0.01}
 """Share of the labels that an export may change, by precision."""
@@ -147,7 +148,7 @@ def export_model(
     sample = choose_sample(model, source)
     training = sample.training[:_N_CALIBRATION_TEXTS] if precision == "int8" else []
     watch("writing the file", 0, 1, "")
-    texts = encode_examples(model, training)
+    texts = encode_examples(model.tokenizer, training)
     content = build_onnx(model, precision=precision, texts=texts, made_from=folder.stated_hashes)
     file = folder.path / FILE
     session = OnnxSession.from_file(check_content(file, content))

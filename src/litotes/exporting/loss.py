@@ -15,13 +15,13 @@ from litotes.core.processor import n_cores
 from litotes.core.progress import Watch
 from litotes.core.values import Example, Task
 from litotes.evaluation.several_scores import macro_f1_of
-from litotes.exporting.sample import encode_examples
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model
 from litotes.model.inference import compute_outputs, static_tier
 from litotes.model.several_labels import apply_to_each, thresholds_of
 from litotes.runtime.onnx.session import OnnxSession
 from litotes.runtime.workers import Workers
+from litotes.text.packing import encode_examples
 
 _CHUNK = 32
 """Texts asked at a time."""
@@ -88,7 +88,7 @@ def _answer(
     model: Model, session: OnnxSession, examples: Sequence[Example], watch: Watch
 ) -> tuple[Logits, Logits]:
     """The logits of all texts by torch, and by the exported file."""
-    pieces = encode_examples(model, examples)
+    pieces = encode_examples(model.tokenizer, examples)
     workers, tier = Workers(session, n_cores()), static_tier(model)
     before: list[Logits] = []
     after: list[Logits] = []

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from litotes.core.errors import UserError
 from litotes.core.values import Example
 from litotes.data.sources import load_with_test_part
 from litotes.model.checkpoint import Model
-from litotes.text.tokenizer import Pieces
 from litotes.training.recipe import recipe_of
 from litotes.training.training_data import prepare
 
@@ -30,11 +28,6 @@ class Sample:
         training = random.Random(0).sample(self.training, len(self.training))
         measured = random.Random(0).sample(self.measured, len(self.measured))
         return Sample(training, measured, self.name)
-
-
-def encode_examples(model: Model, examples: Sequence[Example]) -> list[Pieces]:
-    texts = [example.text for example in examples]
-    return model.tokenizer.encode(texts, [example.pair for example in examples])
 
 
 def choose_sample(model: Model, source: str | None) -> Sample:

@@ -30,6 +30,7 @@ from litotes.core.targets import make_folder
 from litotes.core.version import __version__
 from litotes.encoders.config import config_from_spec, spec_from_json
 from litotes.encoders.encoder import Encoder
+from litotes.heads import HEADS
 from litotes.model.calibration import Calibration
 from litotes.model.classifier import Classifier
 from litotes.model.description import FORMAT
@@ -46,6 +47,7 @@ from litotes.model.folder import (
 from litotes.model.label_sets import LabelSets
 from litotes.model.manifest import hash_folder
 from litotes.model.saved_tensors import (
+    check_known,
     load_heads,
     saved_encoder,
     saved_tensors,
@@ -188,6 +190,7 @@ def _load(folder: ModelFolder, files: Mapping[Path, FileContent]) -> Model:
 def _build_classifier(
     folder: ModelFolder, encoder: Encoder, tensors: Mapping[str, Tensor]
 ) -> Classifier:
+    check_known(folder, "head", folder.description["head"], HEADS)
     classifier = Classifier(
         encoder,
         list(folder.tasks.values()),

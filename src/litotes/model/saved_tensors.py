@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from litotes.attention import PRUNINGS, WEIGHTINGS
 from litotes.core.errors import UserError
 from litotes.core.storage import MANIFEST
 from litotes.encoders import pretrained
@@ -80,10 +81,22 @@ def saved_tokenizer(
 def saved_encoder(folder: ModelFolder, spec: EncoderSpec, tensors: Mapping[str, Tensor]) -> Encoder:
     n_bytes = sum(tensor.nbytes for tensor in tensors.values())
     check_fits(spec, n_bytes, str(folder))  # first: a description may ask for an endless encoder
+    check_known(folder, "weighting", spec.weighting, WEIGHTINGS)
+    check_known(folder, "pruning", spec.pruning, PRUNINGS)
     encoder = empty_encoder(spec)
     load_family_tensors(encoder, tensors, str(folder))
     load_extra_tensors(encoder, tensors)
     return encoder
+
+
+def check_known(folder: ModelFolder, kind: str, name: str, known: Iterable[str]) -> None:
+    """Refuses a model with a part that was added elsewhere: no folder brings its code along."""
+    names = sorted(known)
+    if name not in names:
+        raise UserError(
+            f"{folder} was made with the {kind} {name!r:.60}, which this litotes does not have"
+            f" (known: {', '.join(names)}). Use the litotes that made it, or add the {kind} here."
+        )
 
 
 def load_heads(heads: nn.Module, tensors: Mapping[str, Tensor]) -> None:

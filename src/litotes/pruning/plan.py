@@ -55,7 +55,7 @@ class PrunePlan:
 
 
 def plan_pruning(
-    run: Path,
+    run: str | Path,
     source: str,
     out: Path,
     *,
@@ -101,7 +101,7 @@ def judged_texts(data: TrainingData) -> Corpus:
     return judged
 
 
-def _load_dense_model(run: Path) -> Model:
+def _load_dense_model(run: str | Path) -> Model:
     model = load_model(run)
     if model.classifier.encoder.spec.pruning != "none":
         raise UserError(

@@ -30,7 +30,7 @@ from litotes.pruning.result import PruneResult, PruneSettings
 
 
 def prune(
-    run: Path,
+    run: str | Path,
     source: str,
     out: Path,
     *,
@@ -39,8 +39,8 @@ def prune(
     device: str | None = None,
     watch: Watch = ignore_progress,
 ) -> PruneResult:
-    """Prunes the model of the folder `run` for the texts of `source` into `out`; a stopped one goes
-    on where it was. avoid: as in `plan_pruning`.
+    """Prunes the model of the folder `run`, or a built-in one by its name, for the texts of
+    `source` into `out`; a stopped one goes on where it was. avoid: as in `plan_pruning`.
     """
     plan = plan_pruning(run, source, out, settings=settings or PruneSettings(), avoid=avoid)
     return carry_out(plan, device=device, watch=watch)

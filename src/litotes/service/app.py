@@ -66,8 +66,10 @@ def create_app(
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         service.start()
-        yield
-        service.close()
+        try:
+            yield
+        finally:
+            service.close()
 
     app = GuardedApp(
         title="litotes",

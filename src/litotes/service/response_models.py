@@ -57,7 +57,6 @@ class Prediction(BaseModel):
         description="The model knows no part of the text; its answers say nothing."
     )
     problem: Problem | None = Field(description="Of this text alone.")
-    locus: Locus | None = None
     answered_at_layer: int = Field(
         default=0,
         description=(
@@ -129,7 +128,7 @@ class Locus(BaseModel):
 
 
 class Explanation(BaseModel):
-    """What one answer rests on. locus: where the service has a model of words."""
+    """What one answer rests on."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -148,6 +147,9 @@ class Explanation(BaseModel):
     shadings: dict[str, Shading]
     pieces: list[ExplainedPiece]
     layers: list[Layer]
+    locus: Locus | None = Field(
+        default=None, description="Where the service has a model of words; else it is left out."
+    )
     answered_at_layer: int = Field(
         default=0,
         description=(

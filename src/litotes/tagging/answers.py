@@ -19,7 +19,7 @@ from litotes.text.word_pieces import Window, pack_windows
 class TextAnswers:
     """What is answered about one text.
 
-    labels: the number of each word's label with its probabilities (word, label); None of a span.
+    probabilities: of each label for each word, (word, label); None of a span.
     span, probability: of a span.
     """
 

@@ -12,10 +12,10 @@ from litotes.core.errors import UserError
 from litotes.core.one_line import one_line
 from litotes.training.recipe import (
     Options,
+    changed_settings,
     check_recipe,
     deciding_settings,
     key_of,
-    put,
     read_changed,
 )
 from litotes.training.settings import TrainingSettings
@@ -150,10 +150,7 @@ class WordRecipe(BaseModel):
 
     def changed(self, **paths: Any) -> WordRecipe:
         """A copy with values at dotted paths replaced, dots written as two underscores."""
-        content = self.model_dump()
-        for path, value in paths.items():
-            put(content, path.split("__"), value, where=path)
-        return recipe_of(content, "recipe")
+        return recipe_of(changed_settings(self, paths), "recipe")
 
 
 def read_recipe(file: Path, *, changes: Sequence[str] = ()) -> WordRecipe:

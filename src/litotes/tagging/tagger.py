@@ -9,6 +9,7 @@ from typing import overload
 from litotes.core.device import choose_device
 from litotes.core.errors import UserError
 from litotes.core.one_line import one_line
+from litotes.core.registry import pick
 from litotes.core.values import BadText, Task
 from litotes.core.word_values import Stretch, WordAnswer, WordPrediction
 from litotes.data.words.bio import entities_of, is_bio
@@ -16,7 +17,7 @@ from litotes.data.words.corpus import Span, WordExample, check_words
 from litotes.data.words.cutting import CutWord, cut_text
 from litotes.model.folder import ModelFolder
 from litotes.model.word_checkpoint import SavedWordModel, load_word_model
-from litotes.prediction.bad_texts import find_problems, written_text
+from litotes.prediction.bad_texts import BAD_TEXTS, find_problems, written_text
 from litotes.tagging.answers import TextAnswers, answer_texts
 from litotes.tagging.word_set import make_windows
 from litotes.text.word_pieces import Window
@@ -84,17 +85,23 @@ class Tagger:
         self, texts: Iterable[Asked], *, bad_texts: str = "empty"
     ) -> Iterator[WordPrediction]:
         """The same for any number of texts, as they come."""
+        first = 1
         waiting: list[Asked] = []
         for text in texts:
             waiting.append(text)
             if len(waiting) == _AT_ONCE:
-                yield from self._predict(waiting, bad_texts=bad_texts)
+                yield from self._predict(waiting, bad_texts=bad_texts, first=first)
+                first += len(waiting)
                 waiting = []
-        yield from self._predict(waiting, bad_texts=bad_texts)
+        yield from self._predict(waiting, bad_texts=bad_texts, first=first)
 
-    def _predict(self, texts: Sequence[Asked], *, bad_texts: str) -> list[WordPrediction]:
+    def _predict(
+        self, texts: Sequence[Asked], *, bad_texts: str, first: int = 1
+    ) -> list[WordPrediction]:
+        """first: the number of the first text, for error messages."""
+        pick(BAD_TEXTS, bad_texts, "treatment of bad texts")
         written = [_as_text(text) for text in texts]
-        problems = find_problems(written, [None] * len(written), first=1)
+        problems = find_problems(written, [None] * len(written), first=first)
         if problems and bad_texts == "stop":
             raise UserError(next(iter(problems.values())))
         good = [place for place in range(len(texts)) if place not in problems]

@@ -133,6 +133,12 @@ class TextSet:
         return pack([self.pieces[place] for place in places], device=device)
 
 
+def encode_examples(tokenizer: PieceTokenizer, examples: Sequence[Example]) -> list[Pieces]:
+    """The pieces of every example, those of its pair included."""
+    texts = [example.text for example in examples]
+    return tokenizer.encode(texts, [example.pair for example in examples])
+
+
 def make_text_set(
     examples: Sequence[Example],
     tasks: Iterable[Task],
@@ -141,8 +147,7 @@ def make_text_set(
     group_by: Axis = "variety",
 ) -> TextSet:
     """Tokenizes the examples, looks up their targets and numbers their groups."""
-    texts = [example.text for example in examples]
-    pieces = tokenizer.encode(texts, [example.pair for example in examples])
+    pieces = encode_examples(tokenizer, examples)
     names = [name_along(example, group_by) for example in examples]
     known = tuple(sorted(set(names)))
     groups = torch.tensor([known.index(name) for name in names], dtype=torch.long)  # (text,)

@@ -162,16 +162,21 @@ class PieceTokenizer:
     def encode_whole(self, texts: Sequence[str]) -> list[WholeText]:
         """The texts as pieces, uncut and with nothing around them."""
         self._tokenizer.no_truncation()
-        encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
-        self._tokenizer.enable_truncation(max_length=self.max_pieces)
+        try:
+            encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        finally:
+            self._tokenizer.enable_truncation(max_length=self.max_pieces)
         return [WholeText(encoding.ids, _continues(encoding)) for encoding in encodings]
 
     def to_json(self) -> str:
         """The file's content without the length settings, which are ours to make."""
-        self._tokenizer.no_truncation()
         content: str = self._tokenizer.to_str()
-        self._tokenizer.enable_truncation(max_length=self.max_pieces)
-        return content
+        # cut from the text: switched off meanwhile, the limit would be missing where another thread
+        # encodes
+        key = '"truncation":'
+        start = content.index(key) + len(key)
+        _, end = json.JSONDecoder().raw_decode(content, start)
+        return f"{content[:start]}null{content[end:]}"
 
     def encode(
         self, texts: Sequence[str], pairs: Sequence[str | None] | None = None

@@ -11,6 +11,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,10 @@ class EpochLoop(ABC):
         self.losses = LateLosses()
         self.state = RunState()
         self.checkpoints = Checkpoints(context.folder / "checkpoints", key=context.key)
-        self.track = TRACKERS[settings.tracker](context.folder)
+        # opened before the first step, so that a library that is missing is known at once
+        tracker = settings.tracker if context.processes.is_first else "none"
+        self.opened = ExitStack()
+        self.track = self.opened.enter_context(TRACKERS[tracker](context.folder))
         self.saved_at = time.monotonic()
 
     @abstractmethod
@@ -96,7 +100,7 @@ class EpochLoop(ABC):
 
     def run(self) -> RunState:
         """Trains to the end and leaves the best weights in the model."""
-        with Interruption() as interruption:
+        with self.opened, Interruption() as interruption:
             while not self.state.finished:
                 for places in self._epoch_batches()[self.state.place :]:
                     self._step(places)

@@ -11,6 +11,7 @@ from reprlib import Repr
 from typing import Any, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
 
 from litotes.core.errors import UserError
 from litotes.core.harmless import is_utf8
@@ -135,10 +136,17 @@ class Recipe(BaseModel):
         """A copy with values at dotted paths replaced (dots written as two underscores:
         `data__where__variety="en-AU"`).
         """
-        content = self.model_dump()
-        for path, value in paths.items():
-            put(content, path.split("__"), value, where=path)
-        return recipe_of(content, "recipe")
+        return recipe_of(changed_settings(self, paths), "recipe")
+
+
+def changed_settings(recipe: BaseModel, paths: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a recipe of any kind with the values at `paths` replaced, whose dots are
+    written as two underscores.
+    """
+    content = recipe.model_dump()
+    for path, value in paths.items():
+        put(content, path.split("__"), value, where=path)
+    return content
 
 
 def deciding_settings(recipe: BaseModel) -> dict[str, Any]:
@@ -246,7 +254,8 @@ def check_recipe(model: type[AnyRecipe], content: Mapping[str, Any], where: str)
 
 def first_problem(error: ValidationError, model: type[BaseModel]) -> str:
     """The first problem in words; an unknown key is answered with the nearest one."""
-    problem = error.errors(include_url=False)[0]
+    problems = error.errors(include_url=False)
+    problem = problems[0]
     path = [str(part) for part in problem["loc"]]
     if problem["type"] == "extra_forbidden":
         names = [part for part in path[:-1] if not part.isdigit()]
@@ -254,7 +263,29 @@ def first_problem(error: ValidationError, model: type[BaseModel]) -> str:
         return unknown_name(path[-1], _fields(model, names), kind)
     if problem["type"] == "missing":
         return f"{'.'.join(path)} is missing."
-    return f"{'.'.join(path)} = {_SHORT.repr(problem['input'])}: {problem['msg']}."
+    message = problem["msg"]
+    types = _possible_types(problems)
+    if types:
+        path, message = path[:-1], f"Input should be one of {', '.join(types)}"
+        if any(one["type"] == "finite_number" for one in problems):
+            message += "; a number must be finite"
+    return f"{'.'.join(path)} = {_SHORT.repr(problem['input'])}: {message}."
+
+
+def _possible_types(problems: Sequence[ErrorDetails]) -> list[str]:
+    """Those of a value that may have several, each of which pydantic reports by itself, with the
+    type behind the value's place; none where the first problem is not of that kind.
+    """
+    *place, last = problems[0]["loc"]
+    if last not in ("bool", "int", "float", "str"):
+        return []
+    n = len(place)
+    types: dict[str, None] = {}  # a set that keeps its order
+    for problem in problems:
+        path = problem["loc"]
+        if path[:n] == tuple(place) and len(path) > n:
+            types[str(path[n])] = None
+    return list(types) if len(types) > 1 else []
 
 
 def _fields(model: type[BaseModel], names: Sequence[str]) -> Mapping[str, Any]:

@@ -4,7 +4,8 @@ always written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from litotes.core.errors import UserError
@@ -12,14 +13,16 @@ from litotes.core.errors import UserError
 Track = Callable[[int, Mapping[str, float]], None]
 
 
-def _none(folder: Path) -> Track:
+@contextmanager
+def _none(folder: Path) -> Iterator[Track]:
     def track(step: int, values: Mapping[str, float]) -> None:
         """No tracker was chosen."""
 
-    return track
+    yield track
 
 
-def _tensorboard(folder: Path) -> Track:
+@contextmanager
+def _tensorboard(folder: Path) -> Iterator[Track]:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
@@ -27,32 +30,34 @@ def _tensorboard(folder: Path) -> Track:
             'tracker = "tensorboard" needs TensorBoard: `pip install tensorboard`, or set tracker ='
             ' "none".'
         ) from error
-    writer = SummaryWriter(str(folder / "tensorboard"))
+    with SummaryWriter(str(folder / "tensorboard")) as writer:
 
-    def track(step: int, values: Mapping[str, float]) -> None:
-        for name, value in values.items():
-            writer.add_scalar(name, value, step)
-        writer.flush()
+        def track(step: int, values: Mapping[str, float]) -> None:
+            for name, value in values.items():
+                writer.add_scalar(name, value, step)
+            writer.flush()
 
-    return track
+        yield track
 
 
-def _mlflow(folder: Path) -> Track:
+@contextmanager
+def _mlflow(folder: Path) -> Iterator[Track]:
     try:
         import mlflow
     except ImportError as error:
         raise UserError(
             'tracker = "mlflow" needs MLflow: `pip install mlflow`, or set tracker = "none".'
         ) from error
-    mlflow.start_run(run_name=folder.name, nested=True)
 
     def track(step: int, values: Mapping[str, float]) -> None:
         mlflow.log_metrics(dict(values), step=step)
 
-    return track
+    # left open, it would take in the metrics of whatever comes next in this process
+    with mlflow.start_run(run_name=folder.name, nested=True):
+        yield track
 
 
-TRACKERS: dict[str, Callable[[Path], Track]] = {
+TRACKERS: dict[str, Callable[[Path], AbstractContextManager[Track]]] = {
     "none": _none,
     "tensorboard": _tensorboard,
     "mlflow": _mlflow,

@@ -33,7 +33,7 @@ _BATCH_PIECES = 8192
 
 @dataclass
 class _Sums:
-    """Of one layer's queries so far. used, alone: (attention_head,)"""
+    """Of one layer's queries so far. used: (attention_head,)"""
 
     used: Tensor
     divergence: float = 0.0

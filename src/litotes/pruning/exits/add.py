@@ -19,7 +19,6 @@ from litotes.core.numbers import counted
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.storage import write_json
 from litotes.core.targets import make_folder
-from litotes.core.values import Example
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model, load_model, save_model
 from litotes.model.early_answers import EarlyExits
@@ -42,7 +41,7 @@ from litotes.pruning.exits.static import teach_table
 from litotes.pruning.exits.sureness import fit_sureness
 from litotes.pruning.exits.teaching import Lessons, read_lessons, teach
 from litotes.pruning.exits.texts import ExitTexts, choose_texts
-from litotes.text.tokenizer import Pieces
+from litotes.text.packing import encode_examples
 
 RESULT = "exits.json"
 _CARD = "## Early exits"
@@ -117,7 +116,7 @@ def read_parts(
     """What exits after any of these layers learn from, by the part of the texts."""
     lessons = {}
     for part in ("taught", "fitted", "tested"):
-        pieces = _encode(model, getattr(texts, part))
+        pieces = encode_examples(model.tokenizer, getattr(texts, part))
         what = f"reading texts ({part})"
         lessons[part] = read_lessons(model, pieces, _inner(layers), what=what, watch=watch)
     return lessons
@@ -192,7 +191,7 @@ def _refusal(tested: Rehearsal, fitted: Rehearsal, settings: ExitSettings) -> Us
 
 def _measure(model: Model, texts: ExitTexts, settings: ExitSettings, watch: Watch) -> ExitsResult:
     assert model.exits is not None
-    pieces = _encode(model, texts.measured)
+    pieces = encode_examples(model.tokenizer, texts.measured)
     lessons = read_lessons(
         model, pieces, _inner(settings.layers), what="reading texts (measured)", watch=watch
     )
@@ -215,11 +214,6 @@ def _measure(model: Model, texts: ExitTexts, settings: ExitSettings, watch: Watc
         worst_ratio=worst,
         notes=texts.notes,
     )
-
-
-def _encode(model: Model, examples: Sequence[Example]) -> list[Pieces]:
-    texts = [example.text for example in examples]
-    return model.tokenizer.encode(texts, [example.pair for example in examples])
 
 
 def _save(result: ExitsResult, folder: ModelFolder, texts: ExitTexts, out: Path) -> None:
