@@ -62,7 +62,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model",
         metavar="FOLDER",
-        help="a dense model (default: the bundled encoder with a fresh head); gpu: a trained model"
+        help="a dense model (default: minilm with a fresh head); gpu: a trained model"
         " whose labels are compared",
     )
     parser.add_argument("--pruned", metavar="FOLDER", help="the model that was pruned from it")

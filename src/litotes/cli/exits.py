@@ -18,7 +18,10 @@ ABOUT = """\
 Adds early exits to a trained model: a text leaves with its answer as soon as a layer is sure, so
 that no more texts are answered otherwise than you allow. Writes a model folder and exits.json.
 """
-EXAMPLE = "litotes exits --model runs/mine --data sampler --differ 2 --out runs/early"
+EXAMPLE = (
+    "litotes exits --model runs/mine --data sampler --unlabelled comments.txt --differ 2"
+    " --out runs/early"
+)
 USES = ("json", "seed", "out")
 
 

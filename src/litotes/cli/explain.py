@@ -8,7 +8,7 @@ from pathlib import Path
 from litotes.cli.options import add_model
 
 ABOUT = """\
-Shows which words an answer rests on, by eight methods that are each tested by removing words,
+Shows which words an answer rests on, by seven methods that are each tested by removing words,
 and which words left a pruned model at which layer. Writes a page, a picture or JSON.
 """
 EXAMPLE = 'litotes explain "Lovely. Another delay." --out why.html'

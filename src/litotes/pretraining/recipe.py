@@ -79,7 +79,7 @@ class LanguageModelSettings(BaseModel):
     encoder: str | None = Field(
         None,
         description=(
-            "where to go on from: a bundled encoder, a folder, or OWNER/NAME@REVISION; None:"
+            "where to go on from: a named encoder, a folder, or OWNER/NAME@REVISION; None:"
             " minilm, unless there is [model.scratch]"
         ),
     )
