@@ -17,9 +17,15 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from litotes.core.numbers import format_signed
 from litotes.core.storage import write_json, write_text
 from litotes.evaluation.stress.measure import FEWEST
-from reproduction.paragraphs import paragraph, replace_between
+from reproduction.paragraphs import (
+    paragraph,
+    replace_between,
+    signed_interval,
+    table_lines,
+)
 
 PAGE = Path("docs/results/stress.md")
 BEGIN, END = "<!-- built-in: written by reproduction/stress_page.py -->", "<!-- /built-in -->"
@@ -52,21 +58,15 @@ def tables(content: Mapping[str, Any]) -> Iterator[str]:
     for task in TASKS:
         rows = [row for row in whole if row["task"] == task]
         yield from ("", f"## {task.capitalize()}", "", paragraph(_overview(rows)), "")
-        yield from _begun(HEAD)
         enough = [row for row in rows if row["n"] >= FEWEST]
         enough.sort(key=lambda row: -row["flips"]["value"])
-        yield from (_line(_cells(row)) for row in enough[:N_SHOWN])
+        yield from table_lines(HEAD, map(_cells, enough[:N_SHOWN]))
         yield from ("", "The twelve with the most flips; p is that of the probability.")
     yield from ("", "## Features by the variety they are common in", "")
     yield (
         "Features that eWAVE marks A or B, pooled over rules and texts; intervals draw whole texts."
     )
-    yield from ("", *_begun(VARIETY_HEAD))
-    for row in content["varieties"]:
-        flips, less = _percent(row["flips"]), _points(row["difference"])
-        counts = (str(row["n_rewrites"]), f"{row['n']:,}")
-        yield _line((row["task"], row["variety"], *counts, flips, less))
-    yield ""
+    yield from ("", *table_lines(VARIETY_HEAD, map(_variety_cells, content["varieties"])), "")
 
 
 def _overview(rows: Sequence[Row]) -> str:
@@ -86,32 +86,27 @@ def _is_tested(row: Row) -> bool:
 
 def _cells(row: Row) -> tuple[str, ...]:
     first = (f"`{row['rewrite']}`", str(row["n"]), _percent(row["flips"]))
-    change = f"{100 * row['change']['value']:+.1f}"
+    change = format_signed(100 * row["change"]["value"], 1)
     if not _is_tested(row):
         return (*first, "–", "–", change, "–", "–", "–")
     control = row["control"]
-    flips, less = control["flip_difference"], control["change_difference"]
     own = f"{100 * control['flips']['value']:.1f}"
+    flips = signed_interval(control["flip_difference"], 100)
+    less = control["change_difference"]
     p = f"{less['p']:.5f}" if less["p"] < 0.001 else f"{less['p']:.4f}"
-    return (*first, own, _points(flips), change, _points(less), p, f"{less['adjusted_p']:.3f}")
+    tested = (signed_interval(less, 100), p, f"{less['adjusted_p']:.3f}")
+    return (*first, own, flips, change, *tested)
+
+
+def _variety_cells(row: Row) -> tuple[str, ...]:
+    counts = (str(row["n_rewrites"]), f"{row['n']:,}")
+    less = signed_interval(row["difference"], 100)
+    return (row["task"], row["variety"], *counts, _percent(row["flips"]), less)
 
 
 def _percent(estimate: Row) -> str:
     low, high = (100 * end for end in estimate["interval"])
     return f"{100 * estimate['value']:.1f} ({low:.1f} to {high:.1f})"
-
-
-def _points(estimate: Row) -> str:
-    low, high = (100 * end for end in estimate["interval"])
-    return f"{100 * estimate['value']:+.1f} ({low:+.1f} to {high:+.1f})"
-
-
-def _begun(head: str) -> tuple[str, str]:
-    return head, "|" + "---|" * (head.count("|") - 1)
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from typing import Any
 
 from litotes.core.numbers import format_signed
 from litotes.core.storage import write_json, write_text
-from reproduction.paragraphs import replace_between
+from reproduction.paragraphs import replace_between, table_lines
 
 PAGE = Path("docs/results/unsure.md")
 NUMBERS, PAPER_NUMBERS = "study_gaps.json", "paper_gaps.json"
@@ -92,27 +92,17 @@ def paper_rows(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    lines = _begun(HEAD)
+    cells = []
     for row in rows:
         trained_on = "each" if row["trained_on"] == ALL_ROWS else row["trained_on"]
         first = (f"{row['platform']} {row['task']}", f"`{row['encoder']}`", trained_on)
-        lines.append(_line(*first, *_score_cells(row)))
-    return lines
+        cells.append((*first, *_score_cells(row)))
+    return table_lines(HEAD, cells)
 
 
 def paper_table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    lines = _begun(PAPER_HEAD)
-    for row in rows:
-        lines.append(_line(row["experiment"], row["table"], *_score_cells(row)))
-    return lines
-
-
-def _begun(head: str) -> list[str]:
-    return [head, "|" + "---|" * (head.count("|") - 1)]
-
-
-def _line(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
+    cells = [(row["experiment"], row["table"], *_score_cells(row)) for row in rows]
+    return table_lines(PAPER_HEAD, cells)
 
 
 def _score_cells(row: Mapping[str, Any]) -> tuple[str, ...]:

@@ -11,15 +11,13 @@ import argparse
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from litotes.core.numbers import format_signed
 from litotes.core.storage import write_text
 from litotes.evaluation.significance import SIGNIFICANT
 from litotes.report.figure import BAR, GAP, INK
 from litotes.report.writing import write_figure
-from reproduction.paragraphs import replace_between
+from reproduction.paragraphs import paragraph, replace_between, signed_interval, table_lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,18 +60,18 @@ def section(content: Mapping[str, Any], machine: str) -> str:
         "  --encoder mpnet=FOLDER --out runs/variety_stress --workers 12 --device cuda",
         "```",
     ]
-    lines += ["", *_prose(_setup(content, machine)), ""]
+    lines += ["", paragraph(_setup(content, machine)), ""]
     lines += ["**In short:**", ""]
     for sentence in findings(content):
-        lines += _prose(sentence, first="- ")
+        lines.append(paragraph(sentence, bullet=True))
     lines += ["", "### On real texts of every variety", "", *_real_table(content), ""]
     lines += ["### Under features", "", *_pooled_table(content), ""]
-    lines += _prose(
+    about = paragraph(
         "Home: features that are common where the model was trained; foreign: those that are"
         " common in another variety and not there. Pooled over features, texts and seeds, on texts"
         " that have a control; intervals draw whole texts and cover other seeds."
     )
-    lines += ["", *_feature_table(content), ""]
+    lines += [about, "", *_feature_table(content), ""]
     return "\n".join(lines)
 
 
@@ -84,15 +82,16 @@ def findings(content: Mapping[str, Any]) -> Iterator[str]:
         gap = next(_where(content["gaps"], what="gap", **_place(row)))
         yield (
             f"{row['encoder']}, {row['task']}: elsewhere macro-F1 is {_plain(row['plain'])} plain"
-            f" and {_plain(row['augmented'])} with features, {_signed(row['difference'])}: training"
-            f" with features {verdict}. The gap between home and elsewhere is"
-            f" {_plain(gap['plain'])}, and changes by {_signed(gap['difference'])}."
+            f" and {_plain(row['augmented'])} with features,"
+            f" {signed_interval(row['difference'])}: training with features {verdict}. The gap"
+            f" between home and elsewhere is {_plain(gap['plain'])}, and changes by"
+            f" {signed_interval(gap['difference'])}."
         )
     for row in _where(content["training"], features="foreign", trained_on="all"):
         yield (
             f"{row['encoder']}, {row['task']}: under foreign features augmented models change"
-            f" {_signed(row['flips'], 100)} points more of their answers than plain ones, under"
-            f" controls {_signed(row['control'], 100)}."
+            f" {signed_interval(row['flips'], 100)} points more of their answers than plain ones,"
+            f" under controls {signed_interval(row['control'], 100)}."
         )
     n_cells = sum(row["adjusted_p"] < SIGNIFICANT for row in content["real"])
     yield (
@@ -167,34 +166,35 @@ def _setup(content: Mapping[str, Any], machine: str) -> str:
 
 def _real_table(content: Mapping[str, Any]) -> list[str]:
     head = "| encoder | task | trained on | tested on | n | plain | with features | difference |"
-    lines = [f"{head} p corrected |", "|---|---|---|---|---|---|---|---|---|"]
+    rows = []
     for row in content["real"]:
         names = (row["encoder"], row["task"], row["trained_on"], row["tested_on"], str(row["n"]))
-        scores = (_plain(row["plain"]), _plain(row["augmented"]), _signed(row["difference"]))
-        cells = (*names, *scores, f"{row['adjusted_p']:.3f}")
-        lines.append(f"| {' | '.join(cells)} |")
-    for row in content["gaps"]:
-        names = (row["encoder"], row["task"], "mean", row["what"], "")
-        scores = (_plain(row["plain"]), _plain(row["augmented"]), _signed(row["difference"]))
-        lines.append(f"| {' | '.join((*names, *scores, ''))} |")
-    return lines
+        rows.append((*names, *_scores(row), f"{row['adjusted_p']:.3f}"))
+    means = [
+        (row["encoder"], row["task"], "mean", row["what"], "", *_scores(row), "")
+        for row in content["gaps"]
+    ]
+    return table_lines(f"{head} p corrected |", [*rows, *means])
+
+
+def _scores(row: Mapping[str, Any]) -> tuple[str, ...]:
+    return _plain(row["plain"]), _plain(row["augmented"]), signed_interval(row["difference"])
 
 
 def _pooled_table(content: Mapping[str, Any]) -> list[str]:
     head = "| encoder | task | features | trained on | models | flips, % | control, % |"
-    lines = [f"{head} less control, points |", "|---|---|---|---|---|---|---|---|"]
+    rows = []
     for row in content["pooled"]:
         names = (row["encoder"], row["task"], row["features"], row["trained_on"], row["kind"])
         shares = (f"{100 * row['flips']['value']:.1f}", f"{100 * row['control']['value']:.1f}")
-        lines.append(f"| {' | '.join((*names, *shares, _signed(row['difference'], 100)))} |")
-    return lines
+        rows.append((*names, *shares, signed_interval(row["difference"], 100)))
+    return table_lines(f"{head} less control, points |", rows)
 
 
 def _feature_table(content: Mapping[str, Any]) -> list[str]:
     """The features that plain models mind most, by encoder and task."""
     head = "| encoder | task | feature | common in | texts | flips, % | control, % |"
-    lines = [f"{head} less control, points | p | p corrected |"]
-    lines.append("|---|---|---|---|---|---|---|---|---|---|")
+    rows = []
     for models in content["seeds"]:
         own = list(_where(content["features"], kind="plain", **_place(models)))
         own.sort(key=lambda row: -row["difference"]["value"])
@@ -203,9 +203,8 @@ def _feature_table(content: Mapping[str, Any]) -> list[str]:
             where = ", ".join(row["common_in"])
             shares = (str(row["n"]), f"{100 * row['flips']:.1f}", f"{100 * row['control']:.1f}")
             tests = (f"{row['p']:.4f}", f"{row['adjusted_p']:.3f}")
-            cells = (*names, where, *shares, _signed(row["difference"], 100), *tests)
-            lines.append(f"| {' | '.join(cells)} |")
-    return lines
+            rows.append((*names, where, *shares, signed_interval(row["difference"], 100), *tests))
+    return table_lines(f"{head} less control, points | p | p corrected |", rows)
 
 
 def _where(rows: Rows, **wanted: str) -> Iterator[Mapping[str, Any]]:
@@ -230,17 +229,6 @@ def _verdict(estimate: Mapping[str, Any], up: str, down: str, neither: str) -> s
 def _plain(estimate: Mapping[str, Any]) -> str:
     low, high = estimate["interval"]
     return f"{estimate['value']:.3f} ({low:.3f} to {high:.3f})"
-
-
-def _signed(estimate: Mapping[str, Any], scale: int = 1) -> str:
-    digits = 3 if scale == 1 else 1
-    low, high = (format_signed(scale * end, digits) for end in estimate["interval"])
-    return f"{format_signed(scale * estimate['value'], digits)} ({low} to {high})"
-
-
-def _prose(text: str, first: str = "") -> list[str]:
-    style = {"initial_indent": first, "subsequent_indent": " " * len(first)}
-    return wrap(text, 100, break_long_words=False, break_on_hyphens=False, **style)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from made_weightings import SETTINGS, make_weighting, name_of
 
 from litotes.attention import WEIGHTINGS, Weighting
 from litotes.attention.rows import Rows
@@ -17,34 +18,10 @@ from litotes.text.layout import Layout
 
 HEADS = 3
 
-SETTINGS: list[tuple[str, dict[str, Any]]] = [
-    *((name, {}) for name in sorted(WEIGHTINGS)),
-    ("entmax", {"alpha": 2.0}),
-    ("entmax", {"alpha": 1.3}),
-    ("entmax", {"alpha": "learned"}),
-    ("top_k", {"sparsity": 0.0}),
-    ("top_k", {"sparsity": 0.95}),
-    ("top_k", {"ramp": 0.5}),
-    ("block_top_k", {"sparsity": 0.0}),
-    ("block_top_k", {"sparsity": 0.95, "block": 2}),
-    ("block_top_k", {"block": 1}),
-]
 
-
-@pytest.fixture(
-    params=SETTINGS,
-    ids=lambda setting: " ".join(
-        [setting[0], *(f"{key}={value}" for key, value in setting[1].items())]
-    ),
-)
+@pytest.fixture(params=SETTINGS, ids=name_of)
 def weighting(request: pytest.FixtureRequest) -> Weighting:
-    name, options = request.param
-    made = build(WEIGHTINGS, name, "weighting", HEADS, options=options)
-    made.progress = 0.3  # in the middle of a ramp, where there is one
-    with torch.no_grad():
-        for parameter in made.parameters():
-            parameter += torch.linspace(-1, 1, HEADS)  # attention heads that differ
-    return made
+    return make_weighting(request.param, HEADS)
 
 
 @pytest.fixture(params=[True, False], ids=["training", "evaluation"])

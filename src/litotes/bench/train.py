@@ -22,6 +22,7 @@ from litotes.bench.batching import split
 from litotes.bench.lines import BenchResult, Candidate, Line, time_lines
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.registry import pick
+from litotes.core.values import Task
 from litotes.data.tasks import SARCASM, SENTIMENT
 from litotes.encoders import pretrained
 from litotes.encoders.encoder import Encoder
@@ -90,6 +91,10 @@ def train(
     return BenchResult(PADDED, tuple(lines), left_out, ms_of=f"a batch of {batch_texts}")
 
 
+def tasks_of(head: str) -> tuple[Task, ...]:
+    return (SENTIMENT, SARCASM) if head in OF_TWO_TASKS else (SENTIMENT,)
+
+
 def name_of(kind: str, head: str) -> str:
     return f"litotes-{kind}" if head == "linear" else f"litotes-{kind}-{head}"
 
@@ -110,9 +115,8 @@ def table_of_heads(bench: BenchResult) -> list[tuple[str, float, float]]:
 def _packed(
     encoder: Encoder, parts: Sequence[Sequence[Pieces]], *, head: str, kind: str
 ) -> Candidate:
-    tasks = (SENTIMENT, SARCASM) if head in OF_TWO_TASKS else (SENTIMENT,)
     own = rebuild_encoder(encoder, pruning=COMPARED[kind])
-    classifier = Classifier(own, tasks, head=head, dropout=0.1).train()
+    classifier = Classifier(own, tasks_of(head), head=head, dropout=0.1).train()
     optimizer = make_optimizer(trainable_parameters(classifier), TrainingSettings())
     batches = [pack(part) for part in parts]
     act = _make_steps(lambda batch: classifier(batch).values(), batches, optimizer)

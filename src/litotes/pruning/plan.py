@@ -11,7 +11,6 @@ from litotes.core.errors import UserError
 from litotes.core.storage import LOCK, MANIFEST, find_foreign_file
 from litotes.core.values import Example
 from litotes.data.corpus import Corpus
-from litotes.data.sources import load
 from litotes.model.checkpoint import Model, load_model
 from litotes.model.folder import is_model_folder
 from litotes.model.trained_texts import TRAINED_TEXTS, read_trained_texts
@@ -70,7 +69,6 @@ def plan_pruning(
     _check_folder(out)
     dense = _load_dense_model(run)
     recipe = _pruning_recipe(dense, source, avoid)
-    _check_avoided(recipe)
     data = prepare(recipe)
     _check_tasks(dense, data)
     n_judged = _count_judged(dense, judged_texts(data))
@@ -150,18 +148,6 @@ def _pruning_recipe(dense: Model, source: str, avoid: Sequence[str] | None) -> R
     if avoid is not None:
         recipe = recipe.changed(data__avoid=list(avoid))
     return recipe if recipe.training.held_out else recipe.changed(training__held_out=0.1)
-
-
-def _check_avoided(recipe: Recipe) -> None:
-    """Where the dense model's recipe says they are, there may be nothing on this machine."""
-    for source in recipe.data.avoid:
-        try:
-            load(source)
-        except UserError as error:
-            raise UserError(
-                f"The texts of {source} are to be left out, and cannot be read: {error} Say where"
-                " they are with --avoid, or that nothing is to be left out with --avoid none."
-            ) from error
 
 
 def _check_tasks(dense: Model, data: TrainingData) -> None:

@@ -235,12 +235,25 @@ def _without_avoided(corpus: Corpus, recipe: Recipe) -> tuple[Corpus, list[str]]
     """The corpus less the training texts that are in a test to come, and a sentence about them."""
     if not recipe.data.avoid:
         return corpus, []
-    kept, n_avoided = remove_texts_of(corpus, [load(source) for source in recipe.data.avoid])
+    avoided = [_load_avoided(source) for source in recipe.data.avoid]
+    kept, n_avoided = remove_texts_of(corpus, avoided)
     names = ", ".join(source.partition(":")[0] for source in recipe.data.avoid)
     return kept, [
         f"{n_avoided} training texts are, nearly or exactly, among the test texts of {names} and"
         " were left out."
     ]
+
+
+def _load_avoided(source: str) -> Corpus:
+    try:
+        return load(source)
+    except UserError as error:
+        # a recipe may come from a machine that has them elsewhere
+        raise UserError(
+            f"The texts of {source} are to be left out, and cannot be read: {error} Say where they"
+            " are in data.avoid, or take them out of it (`litotes prune`: --avoid SOURCES, or"
+            " --avoid none)."
+        ) from error
 
 
 def _test_part(chosen: Corpus) -> Corpus | None:

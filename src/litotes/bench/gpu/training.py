@@ -21,8 +21,8 @@ from litotes.bench.batching import split
 from litotes.bench.gpu.classify import KINDS
 from litotes.bench.gpu.context import GpuBench
 from litotes.bench.gpu.models import copy_to
-from litotes.bench.gpu.turns import GpuGroup, time_in_guarded_turns
-from litotes.bench.lines import BenchResult, Candidate
+from litotes.bench.gpu.turns import Attempts, GpuGroup, Makers, time_in_guarded_turns
+from litotes.bench.lines import BenchResult, Candidate, Line
 from litotes.bench.train import PADDED, PASSES
 from litotes.data.tasks import SENTIMENT
 from litotes.encoders import pretrained
@@ -53,25 +53,35 @@ def training_minilm(bench: GpuBench) -> GpuGroup:
 
 
 def _timed(bench: GpuBench, group: str, models: Mapping[str, Model]) -> GpuGroup:
-    pieces = bench.pieces[: BATCH * N_BATCHES]
-    parts = split(pieces, BATCH)
+    parts = split(bench.pieces[: BATCH * N_BATCHES], BATCH)
     makers: dict[str, Callable[[], Candidate]] = {
         PADDED: partial(_padded, bench, models["dense"], parts)
     }
     for kind in KINDS:
         makers[f"litotes-{kind}"] = partial(_own, bench, models[kind], kind, parts)
     attempts = bench.attempts()
-    lines = time_in_guarded_turns(
+    lines = time_steps(bench, group, makers, parts, attempts)
+    result = BenchResult(PADDED, lines, attempts.left_out, ms_of=f"a batch of {BATCH}")
+    return GpuGroup(result, attempts.failed)
+
+
+def time_steps(
+    bench: GpuBench,
+    group: str,
+    makers: Makers,
+    parts: Sequence[Sequence[Pieces]],
+    attempts: Attempts,
+) -> tuple[Line, ...]:
+    """A line for each candidate, which takes a step for each part."""
+    return time_in_guarded_turns(
         group,
         makers,
         attempts,
-        n_texts=len(pieces),
+        n_texts=sum(map(len, parts)),
         n_batches=len(parts),
         n_rounds=bench.n_rounds,
         watch=bench.watch,
     )
-    result = BenchResult(PADDED, lines, attempts.left_out, ms_of=f"a batch of {BATCH}")
-    return GpuGroup(result, attempts.failed)
 
 
 def _own(bench: GpuBench, model: Model, kind: str, parts: Sequence[Sequence[Pieces]]) -> Candidate:

@@ -15,11 +15,10 @@ import torch
 from litotes.bench.batching import split
 from litotes.bench.gpu.context import GpuBench
 from litotes.bench.gpu.models import copy_to
-from litotes.bench.gpu.training import our_steps
-from litotes.bench.gpu.turns import GpuGroup, time_in_guarded_turns
+from litotes.bench.gpu.training import our_steps, time_steps
+from litotes.bench.gpu.turns import GpuGroup
 from litotes.bench.lines import BenchResult, Candidate, Line
-from litotes.bench.train import OF_TWO_TASKS
-from litotes.data.tasks import SARCASM, SENTIMENT
+from litotes.bench.train import tasks_of
 from litotes.heads import HEADS
 from litotes.model.classifier import Classifier
 from litotes.text.tokenizer import Pieces
@@ -35,23 +34,14 @@ def training_heads(bench: GpuBench) -> GpuGroup:
     """The large encoder, a head after the other: a dozen models with their optimizers at once would
     not fit small GPUs.
     """
-    pieces = bench.pieces[: BATCH * N_BATCHES]
-    parts = split(pieces, BATCH)
+    parts = split(bench.pieces[: BATCH * N_BATCHES], BATCH)
     attempts = bench.attempts()
     lines: list[Line] = []
     for head in HEADS:
         makers: dict[str, Callable[[], Candidate]] = {
             f"{kind}-{head}": partial(_steps_of, bench, kind, head, parts) for kind in KINDS
         }
-        lines += time_in_guarded_turns(
-            "training-heads",
-            makers,
-            attempts,
-            n_texts=len(pieces),
-            n_batches=len(parts),
-            n_rounds=bench.n_rounds,
-            watch=bench.watch,
-        )
+        lines += time_steps(bench, "training-heads", makers, parts, attempts)
     result = BenchResult(REFERENCE, tuple(lines), attempts.left_out, ms_of=f"a batch of {BATCH}")
     return GpuGroup(result, attempts.failed)
 
@@ -59,10 +49,10 @@ def training_heads(bench: GpuBench) -> GpuGroup:
 def _steps_of(
     bench: GpuBench, kind: str, head: str, parts: Sequence[Sequence[Pieces]]
 ) -> Candidate:
-    tasks = (SENTIMENT, SARCASM) if head in OF_TWO_TASKS else (SENTIMENT,)
     encoder = copy_to(bench.large[kind], bench.device).classifier.encoder
     torch.manual_seed(0)
-    classifier = Classifier(encoder, tasks, head=head, dropout=0.1).to(bench.device).train()
+    classifier = Classifier(encoder, tasks_of(head), head=head, dropout=0.1)
+    classifier = classifier.to(bench.device).train()
     balancing = "pcgrad" if head == "crosstalk" else "sum"
     against = REFERENCE if kind == "dense" else f"dense-{head}"
     act = our_steps(classifier, parts, bench.device, balancing=balancing)
