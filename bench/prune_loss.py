@@ -1,7 +1,7 @@
 """Whether a pruning can be trusted: how often it is accepted, what was expected, what came true.
 
     python bench/prune_loss.py DATA --out runs/prune-loss [--seeds 5] [--cases google,sst2]
-        [--folds 4] [--sure 0.8] [--device cuda] [--workers 10] [--quick]
+        [--folds 4] [--no-control] [--sure 0.8] [--device cuda] [--workers 10] [--quick]
     python bench/prune_loss.py DATA --out runs/prune-base --encoder mpnet --learning-rate 3e-5
         --targets 2,3,4 --seeds 3 --cases google,reddit,sarcasm
 
@@ -80,6 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for seed in range(options.seeds)
             if not _file(options, name, seed).is_file()
         ]
+    waiting.sort(key=lambda job: job[2])  # stopped early, every case has as many seeds
     with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
         for file in as_completed([pool.submit(run_and_keep, *job) for job in waiting]):
             print(file.result(), flush=True)
@@ -99,6 +100,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--loss", type=float, default=0.5)
     parser.add_argument("--sure", type=float)
     parser.add_argument("--folds", type=int, default=4)
+    parser.add_argument("--no-control", action="store_true", help="no dense model trained on")
     parser.add_argument("--device")
     parser.add_argument("--workers", type=int, default=1, help="runs at the same time")
     parser.add_argument("--encoder", default="minilm")
@@ -161,6 +163,7 @@ def run_one(
         loss=options.loss,
         sure=options.sure,
         folds=options.folds,
+        control=not options.no_control,
         seed=seed,
         held_out=tables.get("held_out"),
     )

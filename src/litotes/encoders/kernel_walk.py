@@ -175,28 +175,29 @@ class KernelWalk:
         if isinstance(self.pruning, AttentionSum):
             factor = self.pruning.importance_factor(layer, hidden)
             mixed = self.pruning.with_importance_gradient(layer, hidden, mixed)
-        if not self.route.removes(layer):
-            if attended.head_size is not None:
-                self._keep_heads(layer, attended.head_size, stage)
-            self.importance = add_received(
-                self.importance, attended.received, stage.n_tiles, stage.bounds, factor=factor
-            )
-            return self.products.finish(block, hidden, mixed)
         received = attended.received
         # what is looked at lives until the layer ends: somebody may still be reading it
         before = self.importance, self.origin, self.head_importance, self.alive
 
         def choose() -> Staying:
-            if attended.head_size is not None:
-                self._keep_heads(layer, attended.head_size, stage)
+            self._keep_heads(layer, attended.head_size, stage)
             return self._choose(layer, received, stage, factor, hidden)
 
-        n_after = self.route.into(layer + 1).n_pieces
-        hidden = self.products.finish_staying(
-            block, hidden, mixed, n_after, choose, fuses=self.pruning.fuse
-        )
+        def count() -> None:
+            self._keep_heads(layer, attended.head_size, stage)
+            self.importance = add_received(
+                self.importance, received, stage.n_tiles, stage.bounds, factor=factor
+            )
+
+        if self.route.removes(layer):
+            n_after = self.route.into(layer + 1).n_pieces
+            after = self.products.finish_staying(
+                block, hidden, mixed, n_after, choose, fuses=self.pruning.fuse
+            )
+        else:
+            after = self.products.finish_beside(block, hidden, mixed, count)
         del before
-        return hidden
+        return after
 
     def _choose(
         self, layer: int, received: Tensor, stage: Stage, factor: Tensor | None, hidden: Tensor
@@ -225,7 +226,9 @@ class KernelWalk:
             kept=after.kept if self.pruning.fuse else None,
         )
 
-    def _keep_heads(self, layer: int, head_size: Tensor, stage: Stage) -> None:
+    def _keep_heads(self, layer: int, head_size: Tensor | None, stage: Stage) -> None:
+        if head_size is None:
+            return
         n_heads = self.plan.n_heads(layer, self.encoder.spec.n_attention_heads)
         self.head_importance, self.alive = keep_heads(
             self.head_importance, head_size, stage.n_tiles, self.alive, n_heads

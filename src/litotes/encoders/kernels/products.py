@@ -53,6 +53,13 @@ class Products(ABC):
     def finish(self, block: Block, hidden: Tensor, mixed: Tensor) -> Tensor:
         """From what each piece was and what it gathered to what it is next. (piece, width)"""
 
+    def finish_beside(
+        self, block: Block, hidden: Tensor, mixed: Tensor, count: Callable[[], None]
+    ) -> Tensor:
+        """The same where nobody leaves but `count` has to be done before the next layer."""
+        count()
+        return self.finish(block, hidden, mixed)
+
     def finish_staying(
         self,
         block: Block,
@@ -95,6 +102,15 @@ class FusedProducts(Products):
 
     def finish(self, block: Block, hidden: Tensor, mixed: Tensor) -> Tensor:
         return self._finish(block, block.attention.output(mixed), hidden)
+
+    def finish_beside(
+        self, block: Block, hidden: Tensor, mixed: Tensor, count: Callable[[], None]
+    ) -> Tensor:
+        """Nothing in this layer waits for the count."""
+        finished, _ = self.side_by_side.both(
+            lambda: self.finish(block, hidden, mixed), count, device=mixed.device
+        )
+        return finished
 
     def finish_staying(
         self,
