@@ -141,6 +141,7 @@ def _finish(ax: Axes, names: Sequence[str], title: str) -> None:
     ax.axvline(0, color=INK, linewidth=0.6, linestyle="--")
     ax.set_yticks(range(len(names)), names)
     ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.locator_params(axis="x", nbins=5)  # more would touch one another
     ax.set_xlabel(f"{title} (95 % interval)", fontsize=9)
     ax.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, 1.18), ncols=2)
     for side in ("top", "right"):
