@@ -42,11 +42,9 @@ Write = Callable[[Mapping[str, Any]], None]
 
 
 def all_cases(cases: Any) -> Iterator[tuple[str, Any]]:
-    """Each with a name. cases: the module of the tests."""
+    """Each with a name, those that compile for minutes last. cases: the module of the tests."""
     for rule in cases.RULES:
         yield rule, cases.Case(rule, wanted="received")
-        yield f"{rule}, long", cases.Case(rule, lengths=(130, 257, 512), wanted="received")
-        yield f"{rule}, longest", cases.Case(rule, lengths=(1024, 700), n_heads=1)
     for width in (20, 64, 128):
         yield f"width {width}", cases.Case("squares", head_width=width, spread=1.0)
     yield "bias", cases.Case("squares", with_bias=True)
@@ -59,6 +57,10 @@ def all_cases(cases: Any) -> Iterator[tuple[str, Any]]:
     for rule in ("squares", "learned", "top_k"):
         long = cases.Case(rule, lengths=(257, 400, 512), wanted="received", halves=True)
         yield f"{rule}, long, in halves", long
+    for rule in cases.RULES:
+        yield f"{rule}, long", cases.Case(rule, lengths=(130, 257, 512), wanted="received")
+    for rule in cases.RULES:
+        yield f"{rule}, longest", cases.Case(rule, lengths=(1024, 700), n_heads=1)
 
 
 def check_all(found_by_case: Iterator[list[dict[str, Any]]], write: Write) -> list[dict[str, Any]]:

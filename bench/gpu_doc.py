@@ -5,6 +5,7 @@ performance_doc.py puts it into the page; where the file is missing, the half is
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from textwrap import fill
 from typing import Any
 
 from gpu_aims import LARGE, SMALL, Measured, aims, bucket_sizes, short
@@ -66,7 +67,8 @@ def earlier(measured: Measured) -> str:
     names = [f"`{name}`" for name in measured.content.get("earlier", ())]
     if not names:
         return ""
-    return f"The groups {' and '.join(names)} are of an earlier run on such a machine."
+    listed = " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+    return fill(f"Of an earlier run on such a machine: {listed}.", width=100)
 
 
 def _speeds(group: str) -> Callable[[Measured], str]:
