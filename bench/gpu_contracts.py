@@ -132,8 +132,8 @@ def _check(check: Check, case: Any, device: torch.device, dtype: str) -> dict[st
     try:
         error = check(case, device, getattr(torch, dtype))
     # a compiler may fail in any way; the others are still tried, and this one is reported
-    except Exception as error:
-        return {"failed": f"{type(error).__name__}: {reason_of(error)}", "is_met": False}
+    except Exception as failure:
+        return {"failed": f"{type(failure).__name__}: {reason_of(failure)}", "is_met": False}
     return {"error": float(f"{error:.3g}"), "is_met": error <= LIMITS[dtype]}
 
 

@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 
 from bench.prune_loss import CASES, as_row, covers, summarize, write_tables
+from bench.prune_loss_page import BEGIN, END
+from bench.prune_loss_page import main as write_page
+from litotes.core.storage import load_json, write_json
 from litotes.core.values import Example
 from litotes.data.corpus import Corpus
 from litotes.data.sources import load
@@ -50,6 +53,26 @@ def test_a_summary_counts_what_was_accepted_and_what_came_true() -> None:
     assert (found["reddit"]["accepted"], found["reddit"]["true_loss"]) == (0, None)
     assert "--loss" in rows[2]["refusal"]
     assert found["all"]["runs"] == 3
+
+
+def test_the_page_has_every_case_and_what_came_true(tmp_path: Path) -> None:
+    points = [made(0.4, 1.8, chosen=True), made(2.0, 2.1)]
+    for case, own in {"google": points, "reddit": [made(0.9, 0.8), made(1.5, 1.9)]}.items():
+        found = row(case, *own)
+        found["texts"] = TextCounts(300, in_folds=1700, n_folds=3, test=600).as_json()
+        write_json(tmp_path / f"{case}-0.json", found)
+    page = tmp_path / "page.md"
+    page.write_text(f"# Before\n{BEGIN}\nyesterday\n{END}\nafter", encoding="utf-8")
+    write_page([str(tmp_path), "--page", str(page), "--machine", "one toaster"])
+    text = page.read_text("utf-8")
+    assert "yesterday" not in text
+    assert "on one toaster" in text
+    assert "| Google sentiment | 2,000, 600 | 1 of 1 | 2.10 | +0.40, +1.80 | 0 %, 70 % |" in text
+    assert "| Reddit sentiment | 2,000, 600 | 0 of 1 | – | –, – |" in text
+    assert "loses more than 0.5 points on the reporting texts in 1." in text
+    kept = load_json(tmp_path / "page" / "trusted.json")
+    assert [one["chosen"] for one in kept["runs"][0]["settings"]] == [True, False]
+    assert (tmp_path / "page" / "trusted.svg").is_file()
 
 
 def test_tables_keep_the_test_texts_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
