@@ -45,3 +45,36 @@ def test_losses_with_twelve_layers(experiment: dict[str, Any]) -> None:
     for row in experiment["overall"]:
         shown = with_interval(row["difference"], scale=100, digits=1)
         assert shown in PAGE.replace("**", ""), row
+
+
+@pytest.mark.parametrize(
+    "row", TWELVE["by_seed"]["rows"], ids=lambda row: f"{row['experiment']}, {row['tested_on']}"
+)
+def test_fused_with_twelve_layers(row: dict[str, Any]) -> None:
+    means = {kind: f"{sum(row[kind]) / 3:.3f}" for kind in ("dense", "cascade", "fused")}
+    losses = []
+    for name in ("cascade_less_dense", "fused_less_dense", "fused_less_cascade"):
+        value, half_width = (100 * row[name][key] for key in ("value", "half_width"))
+        losses.append(f"{signed(value, 2)} ± {half_width:.2f}")
+    plain, fused, gain = losses
+    shown = (
+        f"{means['dense']} → {means['cascade']} | {plain} | {means['fused']} | {fused} | {gain} |"
+    )
+    assert shown in PAGE.replace("**", ""), row
+
+
+def test_steps_of_every_head() -> None:
+    steps = json.loads((FOLDER / "step_times.json").read_text(encoding="utf-8"))
+    times = {line["name"]: line["ms"] for line in steps["lines"]}
+    heads = {"multitask": "a head per task", "crosstalk": "CrossTalk, PCGrad"}
+    for name, dense in times.items():
+        kind, _, head = name.partition("-")
+        if kind == "dense":
+            digits = 1 if head == "bilstm" else 2
+            row = next(
+                line
+                for line in PAGE.splitlines()
+                if line.startswith(f"| {heads.get(head, head)} | {dense:.{digits}f} |")
+            )
+            assert f"| {times[f'cascade-{head}']:.{digits}f} |" in row
+            assert f"| {dense / times['dense-linear']:.2f} |" in row
