@@ -233,3 +233,35 @@ def test_mistakes_in_published_numbers_are_told(
         (tmp_path / "numbers.json").write_text(content)
     with pytest.raises(UserError, match=message):
         read_study(file)
+
+
+SPARSE = """
+[[experiment]]
+name = "Dense"
+grid = { "model.weighting" = [WEIGHTINGS] }
+rows = "model.weighting"
+[[experiment]]
+name = "Sparse"
+grid = { "model.head" = ["linear", "mean"] }
+rows = "model.head"
+against = ["Dense"]
+"""
+
+
+def test_a_single_row_is_compared_with_every_other(tmp_path: Path) -> None:
+    study = study_of(tmp_path, SPARSE.replace("WEIGHTINGS", '"softmax"'))
+    dense = score_table({("softmax", "all"): answers(0.9, "all")})
+    rows = {"linear": 0.8, "mean": 0.7}
+    sparse = score_table({(row, "all"): answers(share, "all") for row, share in rows.items()})
+    _, found = results_of(study, {"Dense": [dense], "Sparse": [sparse]})
+    assert [(one.row, one.baseline) for one in found.comparisons] == [
+        ("linear", "Dense"),
+        ("mean", "Dense"),
+    ]
+    assert all(one.difference.difference < 0 for one in found.comparisons)
+
+
+def test_rows_that_can_never_be_compared_are_an_error(tmp_path: Path) -> None:
+    weightings = '"softmax", "entmax"'
+    with pytest.raises(UserError, match=r"'Sparse' is compared with 'Dense', but has no row of it"):
+        study_of(tmp_path, SPARSE.replace("WEIGHTINGS", weightings))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from litotes.core.errors import UserError
@@ -130,7 +130,20 @@ def _against(experiment: Experiment, tables: Tables) -> Iterator[CellPair]:
             other = find_table(tables[other_name], table.matrix.task, table.tested_on)
             if other is not None:
                 system, baseline = table.name_within(name), other.name_within(other_name)
+                other = _row_for_all(other, table)
                 yield from _cell_by_cell(system, baseline, table, other, elsewhere=other_name)
+
+
+def _row_for_all(other: ScoreTable, table: ScoreTable) -> ScoreTable:
+    """A table of a single row, with that row for each of another table's."""
+    if len(other.matrix.rows) > 1:
+        return other
+    (only,) = other.matrix.rows
+    answers = {}
+    for row, column in table.answers:
+        if (only, column) in other.answers:
+            answers[row, column] = other.answers[only, column]
+    return replace(other, answers=answers)
 
 
 def find_table(tables: Sequence[ScoreTable], task: str, tested_on: str) -> ScoreTable | None:

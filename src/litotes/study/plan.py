@@ -90,7 +90,8 @@ class ExperimentSettings(BaseModel):
     against: list[str] = Field(
         [],
         description=(
-            "other experiments with the same rows and columns: their first table of the same task"
+            "other experiments with the same columns and the same rows, or with a single row: their"
+            " first table of the same task"
         ),
     )
     test: list[TestedOn] = [TestedOn()]
@@ -252,6 +253,7 @@ def _combinations(grid: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]
 
 
 def _check_names(experiments: Sequence[Experiment], file: Path) -> None:
+    rows = {one.settings.name: {setting.row for setting in one.grid} for one in experiments}
     names = [experiment.settings.name for experiment in experiments]
     for name in names:
         if names.count(name) > 1:
@@ -264,6 +266,13 @@ def _check_names(experiments: Sequence[Experiment], file: Path) -> None:
                 raise UserError(
                     f"{file}: {experiment.settings.name!r} is compared with another."
                     f" {unknown_name(other, names, 'experiment')}"
+                )
+            own = rows[experiment.settings.name]
+            if len(rows[other]) > 1 and not own & rows[other]:
+                raise UserError(
+                    f"{file}: {experiment.settings.name!r} is compared with {other!r}, but has no"
+                    f" row of it ({', '.join(sorted(rows[other]))}). Give both the same rows, or"
+                    " the other a single one."
                 )
 
 
