@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 from shutil import copytree
+from types import ModuleType
 
 import pytest
 from tiny_exports import export_unmeasured
@@ -179,6 +180,24 @@ def test_bytes_on_stdin_that_are_no_text(encoding: str, predict: str) -> None:
     done = shell(command, PYTHONIOENCODING=encoding)
     assert done.returncode == 0
     assert "1 row has no answer: stdin, line 1 holds a NUL or bytes" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_process_that_ends_at_once_has_written_everything(predict: str) -> None:
+    done = shell(f"yes 'a cup of tea' | head -400 | {predict} --format jsonl | cat")
+    assert done.stdout.count("\n") == 400
+    assert json.loads(done.stdout.splitlines()[-1])["text"] == "a cup of tea"
+    assert shell(f"{predict} 'a cup of tea' --task nix").returncode == 2
+
+
+def test_only_an_answer_without_torch_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("torch", "ray", "multiprocessing"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    monkeypatch.setitem(sys.modules, "onnxruntime", ModuleType("onnxruntime"))
+    assert command_line._holds_a_model_only("predict")
+    assert not command_line._holds_a_model_only("serve")
+    monkeypatch.setitem(sys.modules, "multiprocessing", ModuleType("multiprocessing"))
+    assert not command_line._holds_a_model_only("predict")
 
 
 def test_only_the_display_prints() -> None:
