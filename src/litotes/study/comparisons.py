@@ -135,8 +135,8 @@ def _against(experiment: Experiment, tables: Tables) -> Iterator[CellPair]:
 
 
 def _row_for_all(other: ScoreTable, table: ScoreTable) -> ScoreTable:
-    """A table of a single row, with that row for each of another table's."""
-    if len(other.matrix.rows) > 1:
+    """A table of a single row, with that row for each of another table's; others as they are."""
+    if len(other.matrix.rows) != 1:
         return other
     (only,) = other.matrix.rows
     answers = {}
