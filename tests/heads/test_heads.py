@@ -136,3 +136,13 @@ def test_bilstm_reads_the_first_position_of_each_text() -> None:
     for one, read in zip(alone(encoding()), head.read(encoding()), strict=True):
         states, _ = head.lstm(one.hidden)
         torch.testing.assert_close(read, states[0])
+
+
+def test_bilstm_learns_as_if_it_had_read_both_ways_to_the_end() -> None:
+    head = HEADS["bilstm"](WIDTH, 2, dropout=0.0)
+    gradients = []
+    for read in (head.read, lambda given: head._both_ways([one.hidden for one in alone(given)])):
+        head.zero_grad()
+        read(encoding()).square().sum().backward()
+        gradients.append({name: weight.grad for name, weight in head.lstm.named_parameters()})
+    torch.testing.assert_close(*gradients)
