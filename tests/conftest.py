@@ -88,6 +88,13 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_runtest_teardown() -> None:
+    """Where a processor has no bfloat16 products, torch leaves oneDNN for good after the first, in
+    float32 as well: sums of later tests would be added up otherwise than in other processes.
+    """
+    torch.backends.mkldnn.enabled = True
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     return ROOT
