@@ -8,7 +8,6 @@ The section between the two comments is written anew; JSON and figure lie beside
 from __future__ import annotations
 
 import argparse
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,8 +16,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from bench.prune_loss import CASES, summarize
+from bench.prune_loss import CASES, error_of, summarize, true_loss
 from litotes.core.numbers import format_signed
+from litotes.core.storage import load_json, write_text
 from litotes.report.figure import BAR, GAP, INK
 from litotes.report.writing import write_figure
 from reproduction.paragraphs import paragraph, replace_between, table_lines
@@ -41,14 +41,14 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--page", type=Path, default=PAGE)
     parser.add_argument("--machine", default="one machine")
     options = parser.parse_args(words)
-    rows = [json.loads(file.read_text("utf-8")) for file in sorted(options.out.glob("*-*.json"))]
+    rows = [load_json(file) for file in sorted(options.out.glob("*-*.json"))]
     rows = [row for case in CASES for row in rows if row["case"] == case]
     cases = summarize(rows)
     content = {"cases": cases, "runs": [short(row) for row in rows]}
     write_figure(options.page.with_suffix("") / "trusted", figure(rows), content, with_png=False)
     text = section(rows, cases, options.machine)
     page = replace_between(options.page.read_text("utf-8"), BEGIN, END, text)
-    options.page.write_text(page, encoding="utf-8")
+    write_text(options.page, page)
 
 
 def short(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def short(row: Mapping[str, Any]) -> dict[str, Any]:
             "flops_ratio": round(point["flops_ratio"], 3),
             "chosen": point["chosen"],
             "expected": _loss(point["expected"]),
-            "true": _loss(truth(point)),
+            "true": _loss(true_loss(point)),
         }
         for point in pruned(row)
     ]
@@ -76,12 +76,6 @@ def _loss(loss: Mapping[str, Any]) -> dict[str, Any]:
 
 def pruned(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [point for point in row["points"] if point["kind"] == "pruned"]
-
-
-def truth(point: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The loss on texts without a part in the choice: fresh ones, or the test split."""
-    found: Mapping[str, Any] = point["reported"] or point["test_loss"]
-    return found
 
 
 def section(rows: Rows, cases: Mapping[str, Mapping[str, Any]], machine: str) -> str:
@@ -115,7 +109,7 @@ def _table(rows: Rows, cases: Mapping[str, Mapping[str, Any]]) -> list[str]:
         one = cases[case]
         settings = [point for row in own for point in pruned(row)]
         expected = float(np.mean([point["expected"]["points"] for point in settings]))
-        true = float(np.mean([truth(point)["points"] for point in settings]))
+        true = float(np.mean([true_loss(point)["points"] for point in settings]))
         table.append(
             (
                 TITLES.get(case, case),
@@ -144,7 +138,7 @@ def findings(rows: Rows, cases: Mapping[str, Mapping[str, Any]]) -> Iterator[str
         " sentence that says what would be needed."
     )
     expected = np.array([point["expected"]["points"] for point in settings])
-    true = np.array([truth(point)["points"] for point in settings])
+    true = np.array([true_loss(point)["points"] for point in settings])
     apart = np.array([point["loss"]["points"] for point in settings])
     yield (
         f"Over all {len(settings)} settings the truth is {_signed(float((true - expected).mean()))}"
@@ -153,7 +147,7 @@ def findings(rows: Rows, cases: Mapping[str, Mapping[str, Any]]) -> Iterator[str
         f" {np.corrcoef(expected, true)[0, 1]:.2f}, of the texts kept apart alone"
         f" {np.corrcoef(apart, true)[0, 1]:.2f}."
     )
-    errors = [math.hypot(_error(point["expected"]), _error(truth(point))) for point in settings]
+    errors = [_error_of_difference(point) for point in settings]
     in_errors = _rms((true - expected) / errors)
     yield (
         f"Intervals of 95 % cover {_share(every['coverage'])} of the truths, the truth's own error"
@@ -163,12 +157,17 @@ def findings(rows: Rows, cases: Mapping[str, Mapping[str, Any]]) -> Iterator[str
     )
     refused = [row for row in rows if not row["accepted"]]
     budget = rows[0]["budget"]["loss"]
-    mildest = [truth(pruned(row)[0])["points"] for row in refused]
+    mildest = [true_loss(pruned(row)[0])["points"] for row in refused]
     n_right = sum(loss > budget for loss in mildest)
     yield (
         f"Of the {len(refused)} refused runs the mildest setting loses more than {budget:g} points"
         f" on the reporting texts in {n_right}."
     )
+
+
+def _error_of_difference(point: Mapping[str, Any]) -> float:
+    losses = point["expected"], true_loss(point)
+    return math.hypot(*(error_of(loss["interval"]) for loss in losses))
 
 
 def figure(rows: Rows) -> Figure:
@@ -181,7 +180,10 @@ def figure(rows: Rows) -> Figure:
         own = [row for row in rows if row["case"] == case]
         budget = own[0]["budget"]["loss"]
         ax.axvline(budget, color=INK, linewidth=0.6, linestyle=":")
-        for point in sorted((one for row in own for one in pruned(row)), key=_is_chosen):
+        points = [point for row in own for point in pruned(row)]
+        for point in sorted(
+            points, key=lambda point: bool(point["chosen"])
+        ):  # on top of the others
             _draw(ax, point)
         ax.set_title(TITLES[case], fontsize=10)
         ax.set_xlabel("expected loss, points", fontsize=9)
@@ -191,12 +193,8 @@ def figure(rows: Rows) -> Figure:
     return picture
 
 
-def _is_chosen(point: Mapping[str, Any]) -> bool:
-    return bool(point["chosen"])
-
-
 def _draw(ax: Any, point: Mapping[str, Any]) -> None:
-    expected, true = point["expected"], truth(point)
+    expected, true = point["expected"], true_loss(point)
     colour = GAP if point["chosen"] else BAR
     ax.errorbar(
         [expected["points"]],
@@ -214,11 +212,6 @@ def _draw(ax: Any, point: Mapping[str, Any]) -> None:
 def _arms(loss: Mapping[str, Any]) -> list[list[float]]:
     low, high = loss["interval"]
     return [[loss["points"] - low], [high - loss["points"]]]
-
-
-def _error(loss: Mapping[str, Any]) -> float:
-    low, high = loss["interval"]
-    return float(high - low) / 3.92
 
 
 def _rms(values: Any) -> float:

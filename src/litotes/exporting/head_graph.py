@@ -22,7 +22,7 @@ from litotes.exporting.graph import Graph, Value
 from litotes.exporting.products import Products, as_array
 from litotes.exporting.texts_graph import Texts
 from litotes.heads import Head, HeadPerTask
-from litotes.heads.bilstm import BiLSTM
+from litotes.heads.bilstm import BiLSTM, weights_of
 from litotes.heads.convolution import Convolution
 from litotes.heads.crosstalk import CrossTalk
 from litotes.heads.linear import Linear
@@ -114,8 +114,7 @@ def _last_state(graph: Graph, lstm: nn.LSTM, steps: str, direction: str) -> str:
 
 def _lstm_weights(lstm: nn.LSTM, suffix: str) -> list[np.ndarray[Any, Any]]:
     """The weights of inputs and of states, and the offsets of both, one after the other."""
-    names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-    weights = [_reorder_gates(as_array(getattr(lstm, f"{name}_l0{suffix}"))) for name in names]
+    weights = [_reorder_gates(as_array(values)) for values in weights_of(lstm, suffix)]
     return [*weights[:2], np.concatenate(weights[2:])]
 
 

@@ -55,7 +55,7 @@ class BiLSTM(Head):
             packed.data,
             packed.batch_sizes,
             (start, start),
-            [getattr(self.lstm, f"{name}_l0{direction}") for name in _WEIGHTS],
+            weights_of(self.lstm, direction),
             has_biases=True,
             num_layers=1,
             dropout=0.0,
@@ -65,5 +65,7 @@ class BiLSTM(Head):
         return last[0][packed.unsorted_indices]
 
 
-_WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-"""In torch's order."""
+def weights_of(lstm: nn.LSTM, direction: str) -> list[Tensor]:
+    """In torch's order: the weights of inputs and of states, and the offsets of both."""
+    names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    return [getattr(lstm, f"{name}_l0{direction}") for name in names]

@@ -180,6 +180,7 @@ def read_study(file: Path, *, changes: Sequence[str] = ()) -> Study:
         raise UserError(f"{file}: nothing to do; add an [[experiment]].")
     experiments = tuple(_experiment(one, settings, file) for one in settings.experiment)
     _check_names(experiments, file)
+    _check_comparisons(experiments, file)
     return Study(settings, experiments, _published(settings, file))
 
 
@@ -253,24 +254,28 @@ def _combinations(grid: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]
 
 
 def _check_names(experiments: Sequence[Experiment], file: Path) -> None:
-    rows = {one.settings.name: {setting.row for setting in one.grid} for one in experiments}
     names = [experiment.settings.name for experiment in experiments]
     for name in names:
         if names.count(name) > 1:
             raise UserError(
                 f"{file}: two experiments are called {name!r}; give each a name of its own."
             )
+
+
+def _check_comparisons(experiments: Sequence[Experiment], file: Path) -> None:
+    """What an experiment is compared with is there, and has its rows or a single one."""
+    rows = {one.settings.name: {setting.row for setting in one.grid} for one in experiments}
     for experiment in experiments:
+        name = experiment.settings.name
         for other in experiment.settings.against:
-            if other not in names:
+            if other not in rows:
                 raise UserError(
-                    f"{file}: {experiment.settings.name!r} is compared with another."
-                    f" {unknown_name(other, names, 'experiment')}"
+                    f"{file}: {name!r} is compared with another."
+                    f" {unknown_name(other, rows, 'experiment')}"
                 )
-            own = rows[experiment.settings.name]
-            if len(rows[other]) > 1 and not own & rows[other]:
+            if len(rows[other]) > 1 and not rows[name] & rows[other]:
                 raise UserError(
-                    f"{file}: {experiment.settings.name!r} is compared with {other!r}, but has no"
+                    f"{file}: {name!r} is compared with {other!r}, but has no"
                     f" row of it ({', '.join(sorted(rows[other]))}). Give both the same rows, or"
                     " the other a single one."
                 )
