@@ -1,28 +1,24 @@
-"""Candidates for the built-in model: teachers once, students with several settings, means of their
-weights, scores.
+"""Candidates for the built-in model: teachers once, students with several settings, scores.
 
     python -m reproduction.builtin_students DATA OUT [--teacher FOLDER | --alone] [--workers N]
 
 DATA: a folder with vader, isarcasmeval2022, besstie, tweeteval-irony and glue in it. OUT: answers
-of teachers, students, and scores.json. What is done is found again. One is chosen by texts that no
-training saw and that are no test: reserved ones of the same kinds, and some of other kinds, for
+of teachers, students, and scores.json. What is done is found again. They are compared by texts that
+no training saw and that are no test: reserved ones of the same kinds, and some of other kinds, for
 people will ask about their own (`KEPT_APART`). The test sets are reported and choose nothing.
---alone: without teachers, from labels.
+`builtin_mixture` makes one model of them. --alone: without teachers, from labels.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from shutil import copytree
 from typing import Any
 
-import torch
-
-from litotes.core.storage import write_json, write_text
+from litotes.core.storage import write_json
 from litotes.data.corpus import Corpus
 from litotes.data.keys import text_key
 from litotes.data.sources import load
@@ -35,14 +31,10 @@ from litotes.distillation.shapes import STUDENT
 from litotes.distillation.students import StudentJob, run_student
 from litotes.distillation.teachers import run_teacher
 from litotes.evaluation.evaluate import evaluate
-from litotes.model.averaging import average_models
-from litotes.model.checkpoint import load_model, save_model
-from litotes.model.folder import is_model_folder
+from litotes.model.checkpoint import load_model
 from litotes.prediction.predictor import Predictor
-from litotes.text.packing import make_text_set
-from litotes.training.held_out import fit_calibrations
-from litotes.training.inputs import PieceInputs
 from litotes.training.lessons import Lessons
+from reproduction.builtin_more_texts import with_dressed_texts, with_ratings
 
 RECIPE = Path(__file__).parent.parent / "recipes" / "distill_builtin.toml"
 WRITTEN = ("contrast", "asides")
@@ -64,35 +56,50 @@ TESTS = {
 }
 
 KEPT_APART = {"other comments": "besstie:{0}/besstie", "other tweets": "irony:{0}/tweeteval-irony"}
-"""Not learned from, only chosen by: training texts of one, validation texts of the other."""
-N_KEPT_APART = 2000
+"""Not learned from, only chosen by: all but their test texts."""
+N_KEPT_APART = 6000
 
 HEAD = "linear"
 """It prunes best."""
+N_SMALL = 8
+"""So many students fit on a GPU at the same time."""
+RATINGS, DRESSED = "ratings", "dressed"
 STUDENTS: dict[str, dict[str, Any]] = {
     "half an answer": {"share": 0.5},
-    "half an answer, 5 epochs": {"share": 0.5, "seed": 1, "training__epochs": 5},
-    "labels alone": {"share": 0.0, "seed": 2, "training__epochs": 5},
-    "older texts, half an answer": {"share": 0.5, "seed": 3, "training__epochs": 5},
-    "older texts, labels alone": {"share": 0.0, "seed": 4, "training__epochs": 5},
+    "ratings": {"share": 0.5, "seed": 1, "training__epochs": 6, "more": (RATINGS,)},
+    "dressed": {"share": 0.5, "seed": 2, "training__epochs": 6, "more": (DRESSED,)},
+    "ratings, dressed": {
+        "share": 0.5,
+        "seed": 3,
+        "training__epochs": 6,
+        "more": (RATINGS, DRESSED),
+    },
+    "ratings, dressed, 4 epochs": {
+        "share": 0.5,
+        "seed": 4,
+        "training__epochs": 4,
+        "more": (RATINGS, DRESSED),
+    },
+    "ratings, dressed, 0.8 of an answer": {
+        "share": 0.8,
+        "seed": 5,
+        "training__epochs": 6,
+        "more": (RATINGS, DRESSED),
+    },
+    "older texts, ratings": {
+        "share": 0.5,
+        "seed": 6,
+        "training__epochs": 6,
+        "more": (RATINGS,),
+    },
 }
-"""share: as in `distill.share`; the rest differs from the student of the recipe. They differ in
-seed but hold the same texts out. Older texts: those that were not written for this project.
+"""share: as in `distill.share`; more: texts besides (`builtin_more_texts`); the rest differs from
+the student of the recipe. They differ in seed but hold the same texts out. Older texts: those that
+were not written for this project.
 """
 ALONE = {name: {**one, "share": 0.0} for name, one in STUDENTS.items()}
 """The same without teachers."""
 OLDER = "older texts"
-MEANS = {
-    "mean of three": tuple(STUDENTS)[:3],
-    "mean of all": tuple(STUDENTS),
-    "mean of two": ("half an answer", "older texts, half an answer"),
-    "mean of four": (
-        "half an answer",
-        "half an answer, 5 epochs",
-        "older texts, half an answer",
-        "older texts, labels alone",
-    ),
-}
 
 
 def main() -> None:
@@ -106,16 +113,12 @@ def main() -> None:
     plan = make_plan(given.data, given.out, "minilm" if given.alone else given.teacher)
     if not given.alone:
         run_all(plan.teachers, run_teacher, n_workers=given.workers, what="teachers")
-    jobs = make_jobs(plan, given.out, alone=given.alone)
-    run_all(jobs, run_student, n_workers=given.workers, what="students")
+    jobs = make_jobs(plan, given.out, given.data, alone=given.alone)
+    run_all(jobs, run_student, n_workers=max(given.workers, N_SMALL), what="students")
     folders = {name: job.model_folder for name, job in jobs.items()}
-    for name, parts in MEANS.items():
-        to = given.out / "students" / name.replace(" ", "-")
-        folders[name] = average([jobs[part].model_folder for part in parts], to, plan)
     chosen_by = kept_apart(given.data, plan)
     scores = {name: score(folder, chosen_by) for name, folder in folders.items()}
     order = sorted(folders, key=lambda name: on_kept_apart(scores[name]), reverse=True)
-    write_text(given.out / "best.txt", f"{folders[order[0]]}\n")
     print(f"The best on texts kept apart: {order[0]}, in {folders[order[0]]}", flush=True)
     corpora = load_tests(given.data)
     for name in order:
@@ -136,13 +139,18 @@ def make_plan(data: Path, out: Path, teacher: str) -> DistillPlan:
     return plan_distillation(read_distill_recipe(RECIPE, changes=changes), out / "student")
 
 
-def make_jobs(plan: DistillPlan, out: Path, *, alone: bool) -> dict[str, StudentJob]:
+def make_jobs(plan: DistillPlan, out: Path, data: Path, *, alone: bool) -> dict[str, StudentJob]:
     lessons = even_lessons(plan) if alone else gather_lessons(plan)
     first = plan_students(plan, lessons)[STUDENT]
     older = older_texts(plan)
     jobs = {}
     for name, settings in (ALONE if alone else STUDENTS).items():
-        changes = {key: value for key, value in settings.items() if key != "share"}
+        own = replace(lessons, share=settings["share"])
+        if RATINGS in settings.get("more", ()):
+            own = with_ratings(own, plan, data)
+        if DRESSED in settings.get("more", ()):
+            own = with_dressed_texts(own, plan, WRITTEN)
+        changes = {key: value for key, value in settings.items() if key not in ("share", "more")}
         changes |= {"model__head": HEAD, "training__split_seed": plan.recipe.student.seed}
         if name.startswith(OLDER):
             changes["training__reserved"] = 0.0  # they are no longer among these texts
@@ -152,7 +160,7 @@ def make_jobs(plan: DistillPlan, out: Path, *, alone: bool) -> dict[str, Student
             name=name,
             recipe=plan.recipe.student.changed(**changes),
             corpus=older if name.startswith(OLDER) else first.corpus,
-            lessons=replace(lessons, share=settings["share"]),
+            lessons=own,
             model_folder=folder / "model",
             folder=folder,
         )
@@ -175,28 +183,6 @@ def even_lessons(plan: DistillPlan) -> Lessons:
     return Lessons(answers, (), share=0.0, temperature=1.0, about=about)
 
 
-def average(folders: Iterable[Path], to: Path, plan: DistillPlan) -> Path:
-    """The mean of models, calibrated on the texts that they held out; all else as in the first."""
-    first, *others = folders
-    if is_model_folder(to):
-        return to
-    model = average_models([load_model(folder) for folder in (first, *others)])
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    held_out = plan.data.held_out
-    if held_out is None:
-        raise ValueError("the recipe holds no texts out to calibrate by")
-    classifier = model.classifier.to(device)
-    texts = make_text_set(held_out.examples, classifier.tasks.values(), model.tokenizer)
-    inputs = PieceInputs(texts, device)
-    fitted = fit_calibrations(classifier, inputs, plan.recipe.student.training)
-    copytree(first, to, dirs_exist_ok=True)
-    note = f"The mean of the weights of {1 + len(others)} students."
-    facts = {**model.facts, "notes": [*model.facts["notes"], note]}
-    classifier.cpu()
-    save_model(replace(model, calibration=fitted, facts=facts), to, card=note + "\n")
-    return to
-
-
 def kept_apart(data: Path, plan: DistillPlan) -> dict[str, Corpus]:
     """Texts to choose by."""
     if plan.data.reserved is None:
@@ -205,7 +191,7 @@ def kept_apart(data: Path, plan: DistillPlan) -> dict[str, Corpus]:
     for name, source in KEPT_APART.items():
         whole = load(source.format(data))
         test = {text_key(one.text) for one in whole.where(split=whole.test_split())}
-        own = whole.where(split="train" if whole.test_split() == "valid" else "valid")
+        own = whole.where(split=[one for one in whole.splits() if one != whole.test_split()])
         examples = tuple(one for one in own if text_key(one.text) not in test)
         found[name] = draw_texts(replace(own, examples=examples), N_KEPT_APART)
     return found

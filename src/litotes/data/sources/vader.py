@@ -7,7 +7,7 @@ Rule-based Model for Sentiment Analysis of Social Media Text", ICWSM.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from litotes.core.errors import UserError
@@ -46,12 +46,8 @@ def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
         raise UserError(
             f"{folder} is not a folder: give the one that holds {_FILES['tweets']} and its like."
         )
-    rated = []
-    for domain, file in find_files(folder, _FILES).items():
-        for row in _rows(file):
-            rating = row.as_number("rating")
-            if rating != 0 and abs(rating) >= least:  # a mean of exactly 0 takes no side
-                rated.append(_RatedText(domain, row, rating))
+    # a mean of exactly 0 takes no side
+    rated = [one for one in _read_ratings(folder) if one.rating and abs(one.rating) >= least]
     if not rated:
         raise UserError(
             f"{folder} has no text rated {least:g} or further from 0: choose a smaller least."
@@ -62,6 +58,20 @@ def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
         split = split_by_hash(rated[root].document, test_share=0.1)
         examples.append(text.example(split))
     return Corpus("vader", tuple(examples), {SENTIMENT.name: SENTIMENT})
+
+
+def ratings(folder: Path) -> list[tuple[Example, float]]:
+    """Every sentence, without a label, and its mean rating; in the order of its document."""
+    rated = _read_ratings(folder)
+    return [(replace(one.example("train"), labels={}), one.rating) for one in rated]
+
+
+def _read_ratings(folder: Path) -> list[_RatedText]:
+    return [
+        _RatedText(domain, row, row.as_number("rating"))
+        for domain, file in find_files(folder, _FILES).items()
+        for row in _rows(file)
+    ]
 
 
 @dataclass(frozen=True)
