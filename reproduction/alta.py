@@ -6,21 +6,27 @@ DATA: a folder with besstie in it. One model a task, told each text's source and
 attempt of `ATTEMPTS` is trained with each seed on the same nine tenths of the training texts; the
 other tenth chooses, by the worse of the two varieties, the best attempt of either size for each
 task. The score of a pair of models is the mean over tasks of macro-F1 in the worse variety of the
-validation file, which chooses nothing. OUT/alta.json has all labels given. What is done is found
-again.
+validation file, which chooses nothing. OUT/alta.json has all labels given, and for the chosen pairs
+and the vote of their seeds intervals of 95 % over texts. What is done is found again; attempts
+follow one another, and of a run that was stopped those are judged that are whole (--found).
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+import numpy as np
 import torch
 
+from litotes.core.counts import Floats
 from litotes.core.machine import gpu_facts, machine
-from litotes.core.storage import write_json
+from litotes.core.storage import load_json, write_json
 from litotes.distillation.answers import gather_lessons
 from litotes.distillation.distill import plan_students, run_all
 from litotes.distillation.plan import DistillPlan, plan_distillation
@@ -28,12 +34,13 @@ from litotes.distillation.settings import distill_recipe_of
 from litotes.distillation.shapes import STUDENT, Shape
 from litotes.distillation.students import StudentJob, run_student
 from litotes.distillation.teachers import run_teacher
-from litotes.model.checkpoint import load_model
 from reproduction.student_options import student_parser
 from reproduction.variety_scores import scores_by_variety
 
 TASKS = ("sentiment", "sarcasm")
 VARIETIES = ("en-AU", "en-UK")
+N_RESAMPLES = 2000
+ENDS = (0.025, 0.975)
 
 
 @dataclass(frozen=True)
@@ -56,23 +63,30 @@ ATTEMPTS = {
 
 
 def main() -> None:
-    given = student_parser(__doc__, n_seeds=5).parse_args()
+    parser = student_parser(__doc__, n_seeds=5)
+    parser.add_argument("--found", action="store_true", help="train nothing, judge what there is")
+    given = parser.parse_args()
     plans = {task: make_plan(given, task) for task in TASKS}
     teachers = {
         f"{task}, {name}": job
         for task, plan in plans.items()
         for name, job in plan.teachers.items()
     }
-    run_all(teachers, run_teacher, n_workers=given.workers, what="teachers")
-    jobs = {task: make_jobs(plan, given) for task, plan in plans.items()}
-    every = {f"{task}, {name}": job for task, own in jobs.items() for name, job in own.items()}
-    run_all(every, run_student, n_workers=given.workers, what="models")
-    found = {task: collect(plans[task], task, jobs[task], given.seeds) for task in TASKS}
+    if not given.found:
+        run_all(teachers, run_teacher, n_workers=given.workers, what="teachers")
+        jobs = {task: make_jobs(plan, given) for task, plan in plans.items()}
+        # attempt by attempt, for both tasks
+        names = list(jobs[TASKS[0]])
+        every = {f"{task}, {name}": jobs[task][name] for name in names for task in TASKS}
+        run_all(every, run_student, n_workers=given.workers, what="models")
+    found = {task: collect(plan, task, given.seeds) for task, plan in plans.items()}
     where = machine() | gpu_facts(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
     chosen = {size: choose(found, is_large=size == "large") for size in ("small", "large")}
+    over_texts(found, chosen)
     write_json(given.out / "alta.json", {"machine": where, "tasks": found, "chosen": chosen})
     for size, one in chosen.items():
         print(size, one["attempts"], f"{one['mean']:.4f}", one["scores"], flush=True)
+        print(one["over_texts"], one.get("better", ""), flush=True)
 
 
 def make_plan(given: argparse.Namespace, task: str) -> DistillPlan:
@@ -109,7 +123,7 @@ def make_jobs(plan: DistillPlan, given: argparse.Namespace) -> dict[str, Student
         encoder = given.teacher if attempt.is_large else given.student
         share = attempt.share
         for seed in range(given.seeds):
-            folder = plan.out.with_name("models") / f"{plan.out.name}, {name}, {seed}"
+            folder = folder_of(plan, name, seed)
             recipe = first.recipe.changed(
                 seed=seed,
                 model__encoder=encoder,
@@ -129,10 +143,14 @@ def make_jobs(plan: DistillPlan, given: argparse.Namespace) -> dict[str, Student
     return jobs
 
 
-def collect(
-    plan: DistillPlan, task: str, jobs: dict[str, StudentJob], n_seeds: int
-) -> dict[str, Any]:
-    """For each attempt and seed: labels given, macro-F1 by variety, and the held-out score."""
+def folder_of(plan: DistillPlan, name: str, seed: int) -> Path:
+    return plan.out.with_name("models") / f"{plan.out.name}, {name}, {seed}"
+
+
+def collect(plan: DistillPlan, task: str, n_seeds: int) -> dict[str, Any]:
+    """For each attempt that is whole, and each seed: labels given, macro-F1 by variety, and the
+    held-out score.
+    """
     test = plan.data.test
     if test is None:
         raise ValueError("BESSTIE has no validation texts here")
@@ -142,27 +160,82 @@ def collect(
     varieties = [example.variety or "" for example in texts]
     attempts: dict[str, dict[str, list[Any]]] = {}
     for name in ATTEMPTS:
+        folders = [folder_of(plan, name, seed) for seed in range(n_seeds)]
+        if not all((folder / "test.json").is_file() for folder in folders):
+            continue
         own: dict[str, list[Any]] = {"predicted": [], "valid": [], "held_out": []}
-        for seed in range(n_seeds):
-            job = jobs[f"{name}, {seed}"]
-            predicted = [int(number) for number in job.test_answers()[task]]
+        for folder in folders:
+            predicted = [int(number) for number in load_json(folder / "test.json")[task]]
             scores = scores_by_variety(gold, predicted, varieties)
             own["predicted"].append(predicted)
             own["valid"].append([round(scores[variety], 4) for variety in VARIETIES])
-            history = load_model(job.model_folder).facts["history"]
-            own["held_out"].append(max(line["held_out"] for line in history))
+            own["held_out"].append(best_held_out(folder / "model"))
         attempts[name] = own
-    return {"labels": list(labels), "gold": gold, "attempts": attempts}
+    return {"labels": list(labels), "gold": gold, "varieties": varieties, "attempts": attempts}
+
+
+def best_held_out(folder: Path) -> float:
+    """Of the epoch that was kept."""
+    lines = (folder / "history.jsonl").read_text(encoding="utf-8").splitlines()
+    return max(float(json.loads(line)["held_out"]) for line in lines)
+
+
+def over_texts(found: dict[str, Any], chosen: dict[str, dict[str, Any]]) -> None:
+    """Adds to each size intervals over the validation texts, drawn again within each variety: of
+    the mean score of the seeds, of the vote of all of them, of every cell, and of what the large
+    ones are better.
+    """
+    generator = np.random.default_rng(0)
+    sizes = list(chosen)
+    scores = {name: np.zeros((1 + N_RESAMPLES, len(sizes))) for name in ("mean", "vote")}
+    cells = {f"{task} {one}": np.zeros_like(scores["mean"]) for task in TASKS for one in VARIETIES}
+    for draw in range(1 + N_RESAMPLES):
+        for task, own in found.items():
+            places = _places(own["varieties"], generator if draw else None)
+            gold, varieties = np.take(own["gold"], places), np.take(own["varieties"], places)
+            for at, size in enumerate(sizes):
+                labels = own["attempts"][chosen[size]["attempts"][task]]["predicted"]
+                by_seed = np.array(labels)[:, places]  # (seed, text)
+                rows = [*by_seed, (by_seed.mean(0) > 0.5).astype(int)]
+                by_cell = [scores_by_variety(gold, row, varieties) for row in rows]
+                worse = [min(row.values()) for row in by_cell]
+                scores["mean"][draw, at] += mean(worse[:-1]) / len(found)
+                scores["vote"][draw, at] += worse[-1] / len(found)
+                for variety in VARIETIES:
+                    value = mean(row[variety] for row in by_cell[:-1])
+                    cells[f"{task} {variety}"][draw, at] = value
+    for at, size in enumerate(sizes):
+        columns = {name: values[:, at] for name, values in (scores | cells).items()}
+        chosen[size]["over_texts"] = {name: _spread(one) for name, one in columns.items()}
+    small, large = (sizes.index(size) for size in ("small", "large"))
+    differences = {name: one[:, large] - one[:, small] for name, one in (scores | cells).items()}
+    chosen["large"]["better"] = {name: _spread(one) for name, one in differences.items()}
+
+
+def _places(varieties: Sequence[str], generator: np.random.Generator | None) -> list[int]:
+    """All texts, or as many of each variety drawn with replacement."""
+    if generator is None:
+        return list(range(len(varieties)))
+    found: list[int] = []
+    for variety in sorted(set(varieties)):
+        places = [place for place, own in enumerate(varieties) if own == variety]
+        found += generator.choice(places, len(places)).tolist()
+    return found
+
+
+def _spread(values: Floats) -> list[float]:
+    """As it is, and from where to where it lies in 95 % of the draws."""
+    return [round(float(value), 4) for value in (values[0], *np.quantile(values[1:], ENDS))]
 
 
 def choose(found: dict[str, Any], *, is_large: bool) -> dict[str, Any]:
     """The attempt of this size that the held-out texts favour for each task, and the pair's score
     with every seed.
     """
-    names = [name for name, attempt in ATTEMPTS.items() if attempt.is_large == is_large]
     chosen, worse = {}, []
     for task, own in found.items():
         attempts = own["attempts"]
+        names = [name for name in attempts if ATTEMPTS[name].is_large == is_large]
         chosen[task] = max(names, key=lambda name: mean(attempts[name]["held_out"]))
         worse.append([min(pair) for pair in attempts[chosen[task]]["valid"]])
     scores = [round(mean(pair), 4) for pair in zip(*worse, strict=True)]

@@ -87,6 +87,28 @@ def with_dressed_texts(lessons: Lessons, plan: DistillPlan, names: Iterable[str]
     return _with_texts(lessons, [*posts, *joined(own, lessons, plan, random)])
 
 
+def with_repeats(
+    lessons: Lessons, plan: DistillPlan, names: Iterable[str], *, n_copies: int
+) -> Lessons:
+    """The lessons, and the texts that are not of these corpora again, so many times."""
+    written = {text_key(example.text) for name in names for example in load(name)}
+    made = []
+    for one in plan.data.train:
+        if text_key(one.text) not in written:
+            copies = respell(one.text)[:n_copies]
+            made += [MadeText(copy, _answers_to(one, lessons, plan)) for copy in copies]
+    return _with_texts(lessons, made)
+
+
+def respell(text: str) -> tuple[str, str]:
+    """The text twice, spelled so that it counts as another: its end with a blank before it (the
+    same pieces), and without it or with a full stop.
+    """
+    body = text.rstrip(".!?")
+    end = text[len(body) :]
+    return (f"{body} {end}", body) if end and body else (f"{text} .", f"{text}.")
+
+
 def dress(text: str, random: Random) -> str:
     """The text as a tweet might have it."""
     words = re.findall(r"[^\W\d_]{5,}", text)
@@ -175,7 +197,8 @@ def _answers_to(example: Example, lessons: Lessons, plan: DistillPlan) -> Soft:
         known = [] if answer is None else [answer]
         if name in example.labels:
             known.append(_certain(task, str(example.labels[name])))
-        found[name] = _mean(known)
+        if known:
+            found[name] = _mean(known)
     return found
 
 

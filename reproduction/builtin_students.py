@@ -34,7 +34,7 @@ from litotes.evaluation.evaluate import evaluate
 from litotes.model.checkpoint import load_model
 from litotes.prediction.predictor import Predictor
 from litotes.training.lessons import Lessons
-from reproduction.builtin_more_texts import with_dressed_texts, with_ratings
+from reproduction.builtin_more_texts import with_dressed_texts, with_ratings, with_repeats
 
 RECIPE = Path(__file__).parent.parent / "recipes" / "distill_builtin.toml"
 WRITTEN = ("contrast", "asides")
@@ -63,28 +63,34 @@ HEAD = "linear"
 """It prunes best."""
 N_SMALL = 8
 """So many students fit on a GPU at the same time."""
-RATINGS, DRESSED = "ratings", "dressed"
+RATINGS, DRESSED, TWICE, THRICE = "ratings", "dressed", "twice", "three times"
 STUDENTS: dict[str, dict[str, Any]] = {
     "half an answer": {"share": 0.5},
     "ratings": {"share": 0.5, "seed": 1, "training__epochs": 6, "more": (RATINGS,)},
     "dressed": {"share": 0.5, "seed": 2, "training__epochs": 6, "more": (DRESSED,)},
-    "ratings, dressed": {
+    "ratings, older twice": {
         "share": 0.5,
-        "seed": 3,
+        "seed": 7,
         "training__epochs": 6,
-        "more": (RATINGS, DRESSED),
+        "more": (RATINGS, TWICE),
     },
-    "ratings, dressed, 4 epochs": {
+    "ratings, older three times": {
         "share": 0.5,
-        "seed": 4,
+        "seed": 8,
+        "training__epochs": 5,
+        "more": (RATINGS, THRICE),
+    },
+    "ratings, dressed, older three times": {
+        "share": 0.5,
+        "seed": 9,
         "training__epochs": 4,
-        "more": (RATINGS, DRESSED),
+        "more": (RATINGS, DRESSED, THRICE),
     },
-    "ratings, dressed, 0.8 of an answer": {
-        "share": 0.8,
-        "seed": 5,
-        "training__epochs": 6,
-        "more": (RATINGS, DRESSED),
+    "older three times": {
+        "share": 0.5,
+        "seed": 10,
+        "training__epochs": 5,
+        "more": (THRICE,),
     },
     "older texts, ratings": {
         "share": 0.5,
@@ -150,6 +156,9 @@ def make_jobs(plan: DistillPlan, out: Path, data: Path, *, alone: bool) -> dict[
             own = with_ratings(own, plan, data)
         if DRESSED in settings.get("more", ()):
             own = with_dressed_texts(own, plan, WRITTEN)
+        for word, n_copies in ((TWICE, 1), (THRICE, 2)):
+            if word in settings.get("more", ()):
+                own = with_repeats(own, plan, WRITTEN, n_copies=n_copies)
         changes = {key: value for key, value in settings.items() if key not in ("share", "more")}
         changes |= {"model__head": HEAD, "training__split_seed": plan.recipe.student.seed}
         if name.startswith(OLDER):

@@ -68,19 +68,19 @@ def make_loop(
     **settings: Any,
 ) -> Loop:
     torch.manual_seed(3)
-    spec = EncoderSpec(
-        family="bert",
-        n_vocabulary=40,
-        width=32,
-        n_layers=2,
-        n_attention_heads=2,
-        inner_width=48,
-        n_positions=16,
-        n_segments=2,
-        dropout=0.0,
-        attention_dropout=0.0,
-        **(encoder or {}),
-    )
+    sizes: dict[str, Any] = {
+        "family": "bert",
+        "n_vocabulary": 40,
+        "width": 32,
+        "n_layers": 2,
+        "n_attention_heads": 2,
+        "inner_width": 48,
+        "n_positions": 16,
+        "n_segments": 2,
+        "dropout": 0.0,
+        "attention_dropout": 0.0,
+    }
+    spec = EncoderSpec(**(sizes | (encoder or {})))
     classifier = Classifier(Encoder(spec), TASKS, head=head, dropout=0.0).to(DEVICE)
     freeze(classifier, n_frozen)
     chosen = {"epochs": 2, "batch_texts": 3, "learning_rate": 1e-3, "precision": "float32"}
@@ -119,6 +119,15 @@ CASES: dict[str, dict[str, Any]] = {
         "head": "convolution",
         "encoder": {"weighting": "entmax", "weighting_options": {"alpha": "learned"}},
         "balancing": "uncertainty",
+    },
+    "distances, and a head that is gone for good": {
+        "encoder": {
+            "family": "mpnet",
+            "n_segments": 0,
+            "first_position": 2,
+            "n_relative_buckets": 8,
+            "heads_kept": ((1,), (0, 1)),
+        }
     },
     "learned pruning with a teacher": {
         "head": "crosstalk",
