@@ -1,11 +1,34 @@
-"""reproduction/builtin_mixture.py: where the line is drawn, which share is taken, what is told."""
+"""reproduction/builtin_mixture.py: where the line is drawn, what is mixed, what is told."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
 
-from reproduction.builtin_mixture import Leads, _facts, choose, draw_line
+from litotes.core.counts import confusion, macro_f1
+from reproduction.builtin_mixture import (
+    FIRST,
+    N_MOST,
+    Leads,
+    Parts,
+    _facts,
+    draw_line,
+    in_order,
+    is_harmless,
+    mix_greedily,
+)
+
+
+def test_scores_of_many_lines_are_those_of_each() -> None:
+    generator = np.random.default_rng(0)
+    gold = generator.integers(0, 2, 50)
+    lead = generator.normal(0, 1, 50)
+    lines = np.array([-9.0, -0.4, lead[7], 0.0, 9.0])  # one that a text lies on
+    found = Leads(lead, gold).scores(lines)
+    for line, score in zip(lines, found, strict=True):
+        assert score == pytest.approx(macro_f1(confusion(gold, lead > line, 2)))
 
 
 def test_the_line_lies_where_the_mean_over_sets_is_best() -> None:
@@ -27,21 +50,46 @@ def test_a_large_set_counts_no_more_than_a_small_one() -> None:
     )
 
 
-def found(reserved: float, elsewhere: float) -> dict[str, object]:
+def found(reserved: float, elsewhere: float) -> dict[str, Any]:
     scores = {"reserved, sarcasm": reserved, "other tweets, sarcasm": elsewhere}
     return {"scores": scores, "mean": (reserved + elsewhere) / 2}
 
 
-def test_the_best_is_taken_of_those_that_lose_nothing_elsewhere() -> None:
-    tried = {
-        "first edition": found(0.6, 0.60),
-        "1": found(0.9, 0.58),
-        "0.75": found(0.8, 0.596),
-        "0.5": found(0.7, 0.61),
-    }
-    assert choose(tried) == "0.75"
-    with pytest.raises(SystemExit, match="Every share loses"):
-        choose({"first edition": found(0.6, 0.6), "1": found(0.9, 0.5)})
+def test_only_sets_of_another_kind_must_not_lose() -> None:
+    first = found(0.9, 0.6)["scores"]
+    assert is_harmless(found(0.1, 0.596)["scores"], first)
+    assert not is_harmless(found(0.95, 0.594)["scores"], first)
+
+
+def look_at_shares(parts: Parts) -> dict[str, Any]:
+    """At home students are better, elsewhere the first edition; three to one is best."""
+    share = sum(name != FIRST for name in parts) / len(parts)
+    return found(0.6 + 0.2 * share, 0.60 - 0.1 * (share - 0.5) ** 2 * (share > 0.75))
+
+
+def test_what_improves_most_is_taken_in_until_nothing_does() -> None:
+    looked: list[Parts] = []
+
+    def look_at(parts: Parts) -> dict[str, Any]:
+        looked.append(parts)
+        return look_at_shares(parts)
+
+    chosen = mix_greedily(["one", "other", FIRST], look_at)
+    assert len(looked) == len(set(looked))
+    # alone a student does harm; of the harmless ones three quarters of students is best
+    assert chosen.count(FIRST) / len(chosen) == pytest.approx(0.25)
+    assert len(chosen) <= N_MOST
+
+
+def test_a_student_that_nothing_improves_stays_alone() -> None:
+    def look_at(parts: Parts) -> dict[str, Any]:
+        return found(0.9, 0.9) if parts == ("one",) else found(0.7, 0.7)
+
+    assert mix_greedily(["one", "other", FIRST], look_at) == ("one",)
+
+
+def test_facts_and_pruning_are_never_those_of_the_first_edition() -> None:
+    assert in_order((FIRST, "ratings", "dressed")) == ("dressed", "ratings", FIRST)
 
 
 def test_facts_do_not_tell_where_data_lay() -> None:
