@@ -129,3 +129,23 @@ def test_recomputing_keeps_less_and_ends_with_the_run(tiny_folder: Path, tmp_pat
 def keep(tensor: Tensor, kept: list[int]) -> Tensor:
     kept.append(tensor.numel())
     return tensor
+
+
+@pytest.mark.parametrize("was_enabled", [True, False])
+def test_a_run_leaves_onednn_as_it_was(
+    was_enabled: bool, tmp_path: Path, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As torch does after a bfloat16 product that the processor does not have, a step switches it
+    off; here another step switches it on.
+    """
+    loop = loop_of(tmp_path, tiny_folder)
+    take_step = loop._take_step
+
+    def switch_and_step(places: Any) -> Tensor:
+        torch.backends.mkldnn.enabled = not was_enabled
+        return take_step(places)
+
+    monkeypatch.setattr(loop, "_take_step", switch_and_step)
+    torch.backends.mkldnn.enabled = was_enabled
+    loop.run()
+    assert torch.backends.mkldnn.enabled == was_enabled

@@ -28,7 +28,7 @@ from litotes.training.epoch_loop import derive_seed
 from litotes.training.interruption import Interruption
 from litotes.training.optimizer import make_optimizer, set_learning_rate
 from litotes.training.settings import TrainingSettings
-from litotes.training.step import autocast
+from litotes.training.step import autocast, same_products_after
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class _Loop:
 
     def run(self, watch: Watch) -> None:
         n_steps = self.n_in_epoch * self.settings.epochs
-        with Interruption() as interruption:
+        with same_products_after(), Interruption() as interruption:
             for epoch in range(self.state.step // self.n_in_epoch, self.settings.epochs):
                 for lesson, places in self._batches(epoch)[self.state.step % self.n_in_epoch :]:
                     loss = self._step(lesson, places, n_steps)

@@ -33,6 +33,7 @@ from litotes.training.lessons import Lessons
 from litotes.training.optimizer import set_learning_rate
 from litotes.training.processes import Processes
 from litotes.training.settings import TrainingSettings
+from litotes.training.step import same_products_after
 from litotes.training.trackers import TRACKERS
 
 
@@ -100,7 +101,7 @@ class EpochLoop(ABC):
 
     def run(self) -> RunState:
         """Trains to the end and leaves the best weights in the model."""
-        with self.opened, Interruption() as interruption:
+        with self.opened, same_products_after(), Interruption() as interruption:
             while not self.state.finished:
                 for places in self._epoch_batches()[self.state.place :]:
                     self._step(places)

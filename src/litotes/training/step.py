@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -102,6 +102,19 @@ class TrainingStep:
             clip_grad_norm_(parameters, self.settings.max_gradient_norm)
         optimizer.step()
         return torch.stack(totals).sum()
+
+
+@contextmanager
+def same_products_after() -> Iterator[None]:
+    """Leaves oneDNN as it was. Where a processor has no bfloat16 products, torch leaves it for good
+    after the first, in float32 as well: what the process computes later would be added up otherwise
+    than in another.
+    """
+    was_enabled = torch.backends.mkldnn.enabled
+    try:
+        yield
+    finally:
+        torch.backends.mkldnn.enabled = was_enabled
 
 
 def autocast(
