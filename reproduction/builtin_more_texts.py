@@ -46,6 +46,8 @@ POSITIVE, NEGATIVE = "positive", "negative"
 
 Soft = dict[str, tuple[float, ...]]
 """{task: the probability of each class}"""
+Rated = tuple[Example, float]
+"""A sentence and its mean rating."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +58,8 @@ class MadeText:
     answers: Soft
 
 
-def with_ratings(lessons: Lessons, plan: DistillPlan, data: Path) -> Lessons:
+def with_ratings(lessons: Lessons, plan: DistillPlan, rated: Sequence[Rated]) -> Lessons:
     """The lessons, and what VADER's raters said: of sentences and of passages."""
-    rated = _allowed_ratings(plan, data)
     sentiment = dict(lessons.answers["sentiment"])
     learned = {example_key(one) for one in plan.data.train}
     made = []
@@ -124,9 +125,9 @@ def dress(text: str, random: Random) -> str:
     return text
 
 
-def passages(plan: DistillPlan, rated: Sequence[tuple[Example, float]]) -> list[MadeText]:
+def passages(plan: DistillPlan, rated: Sequence[Rated]) -> list[MadeText]:
     """Neighbouring sentences of each document, by the mean of their ratings."""
-    documents: dict[str, list[tuple[Example, float]]] = defaultdict(list)
+    documents: dict[str, list[Rated]] = defaultdict(list)
     for one, rating in rated:
         documents[one.group or ""].append((one, rating))
     made = []
@@ -160,7 +161,7 @@ def joined(
     return random.sample(made, min(N_JOINED, len(made)))
 
 
-def _allowed_ratings(plan: DistillPlan, data: Path) -> list[tuple[Example, float]]:
+def allowed_ratings(plan: DistillPlan, data: Path) -> list[Rated]:
     """VADER's sentences with their ratings, less all that may not be learned from."""
     parts = [part for part in (plan.data.held_out, plan.data.reserved, plan.data.test) if part]
     apart = [one for part in parts for one in part]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -34,7 +34,12 @@ from litotes.evaluation.evaluate import evaluate
 from litotes.model.checkpoint import load_model
 from litotes.prediction.predictor import Predictor
 from litotes.training.lessons import Lessons
-from reproduction.builtin_more_texts import with_dressed_texts, with_ratings, with_repeats
+from reproduction.builtin_more_texts import (
+    allowed_ratings,
+    with_dressed_texts,
+    with_ratings,
+    with_repeats,
+)
 
 RECIPE = Path(__file__).parent.parent / "recipes" / "distill_builtin.toml"
 WRITTEN = ("contrast", "asides")
@@ -63,48 +68,33 @@ HEAD = "linear"
 """It prunes best."""
 N_SMALL = 8
 """So many students fit on a GPU at the same time."""
+SHARE = 0.5
+"""Of the teachers' answers, as in `distill.share`."""
 RATINGS, DRESSED, TWICE, THRICE = "ratings", "dressed", "twice", "three times"
-STUDENTS: dict[str, dict[str, Any]] = {
-    "half an answer": {"share": 0.5},
-    "ratings": {"share": 0.5, "seed": 1, "training__epochs": 6, "more": (RATINGS,)},
-    "dressed": {"share": 0.5, "seed": 2, "training__epochs": 6, "more": (DRESSED,)},
-    "ratings, older twice": {
-        "share": 0.5,
-        "seed": 7,
-        "training__epochs": 6,
-        "more": (RATINGS, TWICE),
-    },
-    "ratings, older three times": {
-        "share": 0.5,
-        "seed": 8,
-        "training__epochs": 5,
-        "more": (RATINGS, THRICE),
-    },
-    "ratings, dressed, older three times": {
-        "share": 0.5,
-        "seed": 9,
-        "training__epochs": 4,
-        "more": (RATINGS, DRESSED, THRICE),
-    },
-    "older three times": {
-        "share": 0.5,
-        "seed": 10,
-        "training__epochs": 5,
-        "more": (THRICE,),
-    },
-    "older texts, ratings": {
-        "share": 0.5,
-        "seed": 6,
-        "training__epochs": 6,
-        "more": (RATINGS,),
-    },
+
+
+@dataclass(frozen=True)
+class Student:
+    """What differs from the recipe's. more: texts besides, as `builtin_more_texts` makes them."""
+
+    seed: int
+    epochs: int
+    more: tuple[str, ...] = ()
+
+
+STUDENTS = {
+    "half an answer": Student(0, 8),
+    "ratings": Student(1, 6, (RATINGS,)),
+    "dressed": Student(2, 6, (DRESSED,)),
+    "ratings, older twice": Student(7, 6, (RATINGS, TWICE)),
+    "ratings, older three times": Student(8, 5, (RATINGS, THRICE)),
+    "ratings, dressed, older three times": Student(9, 4, (RATINGS, DRESSED, THRICE)),
+    "older three times": Student(10, 5, (THRICE,)),
+    "older texts, ratings": Student(6, 6, (RATINGS,)),
 }
-"""share: as in `distill.share`; more: texts besides (`builtin_more_texts`); the rest differs from
-the student of the recipe. They differ in seed but hold the same texts out. Older texts: those that
-were not written for this project.
+"""They differ in seed but hold the same texts out. Older texts: those that were not written for
+this project.
 """
-ALONE = {name: {**one, "share": 0.0} for name, one in STUDENTS.items()}
-"""The same without teachers."""
 OLDER = "older texts"
 
 
@@ -148,19 +138,23 @@ def make_plan(data: Path, out: Path, teacher: str) -> DistillPlan:
 def make_jobs(plan: DistillPlan, out: Path, data: Path, *, alone: bool) -> dict[str, StudentJob]:
     lessons = even_lessons(plan) if alone else gather_lessons(plan)
     first = plan_students(plan, lessons)[STUDENT]
-    older = older_texts(plan)
+    older, rated = older_texts(plan), allowed_ratings(plan, data)
     jobs = {}
-    for name, settings in (ALONE if alone else STUDENTS).items():
-        own = replace(lessons, share=settings["share"])
-        if RATINGS in settings.get("more", ()):
-            own = with_ratings(own, plan, data)
-        if DRESSED in settings.get("more", ()):
+    for name, student in STUDENTS.items():
+        own = replace(lessons, share=0.0 if alone else SHARE)
+        if RATINGS in student.more:
+            own = with_ratings(own, plan, rated)
+        if DRESSED in student.more:
             own = with_dressed_texts(own, plan, WRITTEN)
         for word, n_copies in ((TWICE, 1), (THRICE, 2)):
-            if word in settings.get("more", ()):
+            if word in student.more:
                 own = with_repeats(own, plan, WRITTEN, n_copies=n_copies)
-        changes = {key: value for key, value in settings.items() if key not in ("share", "more")}
-        changes |= {"model__head": HEAD, "training__split_seed": plan.recipe.student.seed}
+        changes: dict[str, Any] = {
+            "seed": student.seed,
+            "model__head": HEAD,
+            "training__epochs": student.epochs,
+            "training__split_seed": plan.recipe.student.seed,
+        }
         if name.startswith(OLDER):
             changes["training__reserved"] = 0.0  # they are no longer among these texts
         folder = out / "students" / name.replace(" ", "-").replace(",", "")

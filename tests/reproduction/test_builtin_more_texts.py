@@ -16,7 +16,14 @@ from litotes.data.sources.vader import ratings
 from litotes.data.tasks import SARCASM, SENTIMENT
 from litotes.training.lessons import Lessons
 from reproduction import builtin_more_texts
-from reproduction.builtin_more_texts import dress, passages, respell, with_ratings, with_repeats
+from reproduction.builtin_more_texts import (
+    allowed_ratings,
+    dress,
+    passages,
+    respell,
+    with_ratings,
+    with_repeats,
+)
 
 
 def plan_of(*train: Example, test: tuple[Example, ...] = ()) -> Any:
@@ -88,7 +95,9 @@ def test_ratings_are_learned_but_for_documents_that_are_tested(tmp_path: Path) -
     learned = Example("works well.", {"sentiment": "positive"}, source="product reviews")
     loud = Example("too loud.", {}, source="product reviews", group="product reviews 2")
     plan = plan_of(learned, test=(loud,))
-    found = with_ratings(lessons_of({"works well.": (0.4, 0.6)}), plan, tmp_path)
+    found = with_ratings(
+        lessons_of({"works well.": (0.4, 0.6)}), plan, allowed_ratings(plan, tmp_path)
+    )
     texts = {one.text for one in found.unlabelled}
     assert texts == {"it is blue.", "works well. it is blue.", "a film.", "a city.", "sunny!"}
     answers = found.answers["sentiment"]
