@@ -305,8 +305,7 @@ class KernelWalk:
         by_bucket = self.encoder.relative_bias.by_bucket.weight.float()  # (bucket, attention_head)
         if not block.attention.has_all_heads:
             # one by one: a list as an index is copied to the GPU, which no graph can record
-            kept = [by_bucket[:, head] for head in block.attention.heads]  # each (bucket,)
-            by_bucket = torch.stack(kept, 1)
+            by_bucket = torch.stack([by_bucket[:, head] for head in block.attention.heads], 1)
         return DistanceBias(self.buckets, by_bucket.contiguous(), self.origin)
 
     def _dropout(self, block: Block) -> float:
