@@ -181,9 +181,8 @@ def figure(rows: Rows) -> Figure:
         budget = own[0]["budget"]["loss"]
         ax.axvline(budget, color=INK, linewidth=0.6, linestyle=":")
         points = [point for row in own for point in pruned(row)]
-        for point in sorted(
-            points, key=lambda point: bool(point["chosen"])
-        ):  # on top of the others
+        points.sort(key=lambda point: bool(point["chosen"]))  # those on top of the others
+        for point in points:
             _draw(ax, point)
         ax.set_title(TITLES[case], fontsize=10)
         ax.set_xlabel("expected loss, points", fontsize=9)

@@ -32,15 +32,15 @@ from litotes.distillation.distill import plan_students, run_all
 from litotes.distillation.plan import DistillPlan, plan_distillation
 from litotes.distillation.settings import distill_recipe_of
 from litotes.distillation.shapes import STUDENT, Shape
-from litotes.distillation.students import StudentJob, run_student
+from litotes.distillation.students import TEST_FILE, StudentJob, run_student
 from litotes.distillation.teachers import run_teacher
+from litotes.evaluation.scores import interval
+from litotes.evaluation.shared_task import VARIETIES
 from reproduction.student_options import student_parser
 from reproduction.variety_scores import scores_by_variety
 
 TASKS = ("sentiment", "sarcasm")
-VARIETIES = ("en-AU", "en-UK")
 N_RESAMPLES = 2000
-ENDS = (0.025, 0.975)
 
 
 @dataclass(frozen=True)
@@ -161,11 +161,11 @@ def collect(plan: DistillPlan, task: str, n_seeds: int) -> dict[str, Any]:
     attempts: dict[str, dict[str, list[Any]]] = {}
     for name in ATTEMPTS:
         folders = [folder_of(plan, name, seed) for seed in range(n_seeds)]
-        if not all((folder / "test.json").is_file() for folder in folders):
+        if not all((folder / TEST_FILE).is_file() for folder in folders):
             continue
         own: dict[str, list[Any]] = {"predicted": [], "valid": [], "held_out": []}
         for folder in folders:
-            predicted = [int(number) for number in load_json(folder / "test.json")[task]]
+            predicted = [int(number) for number in load_json(folder / TEST_FILE)[task]]
             scores = scores_by_variety(gold, predicted, varieties)
             own["predicted"].append(predicted)
             own["valid"].append([round(scores[variety], 4) for variety in VARIETIES])
@@ -186,30 +186,45 @@ def over_texts(found: dict[str, Any], chosen: dict[str, dict[str, Any]]) -> None
     ones are better.
     """
     generator = np.random.default_rng(0)
-    sizes = list(chosen)
-    scores = {name: np.zeros((1 + N_RESAMPLES, len(sizes))) for name in ("mean", "vote")}
-    cells = {f"{task} {one}": np.zeros_like(scores["mean"]) for task in TASKS for one in VARIETIES}
-    for draw in range(1 + N_RESAMPLES):
-        for task, own in found.items():
-            places = _places(own["varieties"], generator if draw else None)
-            gold, varieties = np.take(own["gold"], places), np.take(own["varieties"], places)
-            for at, size in enumerate(sizes):
-                labels = own["attempts"][chosen[size]["attempts"][task]]["predicted"]
-                by_seed = np.array(labels)[:, places]  # (seed, text)
-                rows = [*by_seed, (by_seed.mean(0) > 0.5).astype(int)]
-                by_cell = [scores_by_variety(gold, row, varieties) for row in rows]
-                worse = [min(row.values()) for row in by_cell]
-                scores["mean"][draw, at] += mean(worse[:-1]) / len(found)
-                scores["vote"][draw, at] += worse[-1] / len(found)
-                for variety in VARIETIES:
-                    value = mean(row[variety] for row in by_cell[:-1])
-                    cells[f"{task} {variety}"][draw, at] = value
-    for at, size in enumerate(sizes):
-        columns = {name: values[:, at] for name, values in (scores | cells).items()}
-        chosen[size]["over_texts"] = {name: _spread(one) for name, one in columns.items()}
-    small, large = (sizes.index(size) for size in ("small", "large"))
-    differences = {name: one[:, large] - one[:, small] for name, one in (scores | cells).items()}
-    chosen["large"]["better"] = {name: _spread(one) for name, one in differences.items()}
+    draws = [_draw_cells(found, chosen, None)]
+    draws += [_draw_cells(found, chosen, generator) for _ in range(N_RESAMPLES)]
+    cells = np.array(draws)  # (draw, size, task, seed or vote, variety)
+    by_row = cells.min(-1).mean(2)  # the worse variety of each task. (draw, size, seed or vote)
+    by_name = {"mean": by_row[..., :-1].mean(-1), "vote": by_row[..., -1]}
+    by_cell = cells[..., :-1, :].mean(-2)  # (draw, size, task, variety)
+    for at, task in enumerate(TASKS):
+        for number, variety in enumerate(VARIETIES):
+            by_name[f"{task} {variety}"] = by_cell[:, :, at, number]
+    for at, size in enumerate(chosen):
+        chosen[size]["over_texts"] = {name: _spread(one[:, at]) for name, one in by_name.items()}
+    small, large = map(list(chosen).index, ("small", "large"))
+    chosen["large"]["better"] = {
+        name: _spread(one[:, large] - one[:, small]) for name, one in by_name.items()
+    }
+
+
+def _draw_cells(
+    found: dict[str, Any],
+    chosen: dict[str, dict[str, Any]],
+    generator: np.random.Generator | None,
+) -> Floats:
+    """Macro-F1 of all seeds and their vote on the same texts. (size, task, seed or vote, variety)
+
+    generator: draws the texts; None: all as they are.
+    """
+    by_task = []
+    for task in TASKS:
+        own = found[task]
+        places = _places(own["varieties"], generator)
+        gold, varieties = np.take(own["gold"], places), np.take(own["varieties"], places)
+        by_size = []
+        for one in chosen.values():
+            predicted = np.array(own["attempts"][one["attempts"][task]]["predicted"])[:, places]
+            rows = [*predicted, predicted.mean(0) > 0.5]  # each (text,)
+            scores = [scores_by_variety(gold, row, varieties) for row in rows]
+            by_size.append([[row[variety] for variety in VARIETIES] for row in scores])
+        by_task.append(by_size)
+    return np.array(by_task).swapaxes(0, 1)
 
 
 def _places(varieties: Sequence[str], generator: np.random.Generator | None) -> list[int]:
@@ -225,7 +240,7 @@ def _places(varieties: Sequence[str], generator: np.random.Generator | None) -> 
 
 def _spread(values: Floats) -> list[float]:
     """As it is, and from where to where it lies in 95 % of the draws."""
-    return [round(float(value), 4) for value in (values[0], *np.quantile(values[1:], ENDS))]
+    return [round(float(value), 4) for value in (values[0], *interval(values[1:]))]
 
 
 def choose(found: dict[str, Any], *, is_large: bool) -> dict[str, Any]:

@@ -29,12 +29,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from litotes.core.counts import Floats
+from litotes.core.counts import Floats, macro_f1
 from litotes.core.numbers import counted
 from litotes.core.storage import write_json
 from litotes.data.corpus import Corpus
-from litotes.data.keys import text_key
-from litotes.data.sources import load
 from litotes.model.averaging import average_models
 from litotes.model.builtin import edition_folder
 from litotes.model.calibration import Calibration, fit_temperature
@@ -43,7 +41,8 @@ from litotes.model.folder import is_model_folder
 from litotes.text.packing import TextSet, make_text_set
 from litotes.training.inputs import PieceInputs, all_logits
 from litotes.training.losses import has_label
-from reproduction.builtin_students import WRITTEN, draw_texts, kept_apart, make_plan
+from reproduction.builtin_more_texts import ours_and_older
+from reproduction.builtin_students import kept_apart, make_plan
 
 FIRST = "first edition"
 N_MOST = 8
@@ -51,7 +50,6 @@ N_MOST = 8
 MOVED = ("sarcasm",)
 """Tasks whose line is drawn anew."""
 RESERVED = "reserved"
-N_TEXTS = 6000
 MOST_LOST = 0.005
 """Of macro-F1, in a set of another kind, against the first edition."""
 LINES = np.linspace(-2.0, 2.0, 81)
@@ -74,11 +72,8 @@ class Leads:
         first, second = (np.sort(self.lead[self.gold == label]) for label in (0, 1))
         kept = np.searchsorted(first, lines, side="right")  # of the first class, below the line
         lost = np.searchsorted(second, lines, side="right")
-        wrong = len(first) - kept + lost
-        right_second = len(second) - lost
-        with np.errstate(invalid="ignore"):
-            f1 = [2 * kept / (2 * kept + wrong), 2 * right_second / (2 * right_second + wrong)]
-        return np.nan_to_num(np.array(f1)).mean(0)
+        counts = np.array([[kept, len(first) - kept], [lost, len(second) - lost]])
+        return macro_f1(np.moveaxis(counts, -1, 0))  # of (line, gold, answered)
 
     def resampled(self, generator: np.random.Generator) -> Leads:
         places = generator.integers(0, len(self.gold), len(self.gold))
@@ -94,7 +89,7 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("out", type=Path)
     options = parser.parse_args()
-    corpora = texts_of_neither(options.data, options.out)
+    corpora = texts_of_none(options.data, options.out)
     models = {
         folder.name: load_model(folder / "model")
         for folder in sorted(options.students.iterdir())
@@ -110,17 +105,20 @@ def main() -> None:
 
     def look_at(parts: Parts) -> Found:
         found = tried[parts] = look(mix(models, parts), texts)
-        kept = {" + ".join(one): of for one, of in tried.items()}
-        write_json(options.out / "mixture.json", {"tried": kept})
+        write_tried(options.out, tried)
         print(" + ".join(parts), found["mean"], found["scores"], flush=True)
         return found
 
     chosen = mix_greedily(list(models), look_at)
-    kept = {" + ".join(one): of for one, of in tried.items()}
-    write_json(options.out / "mixture.json", {"tried": kept, "chosen": list(chosen)})
+    write_tried(options.out, tried, chosen=list(chosen))
     print(f"The best: {' + '.join(chosen)}", flush=True)
     model = finish(mix(models, chosen), tried[chosen], chosen)
     save_model(model, options.out / "model", card="")
+
+
+def write_tried(out: Path, tried: Mapping[Parts, Found], **more: Any) -> None:
+    kept = {" + ".join(parts): found for parts, found in tried.items()}
+    write_json(out / "mixture.json", {"tried": kept, **more})
 
 
 def mix_greedily(names: Sequence[str], look_at: Callable[[Parts], Found]) -> Parts:
@@ -153,13 +151,13 @@ def mix(models: Mapping[str, Model], parts: Parts) -> Model:
     return average_models([models[name] for name in parts])
 
 
-def texts_of_neither(data: Path, out: Path) -> dict[str, Corpus]:
-    """Texts that neither model has learned from, at most so many of a kind."""
+def texts_of_none(data: Path, out: Path) -> dict[str, Corpus]:
+    """Texts that no part has learned from; of the first edition only those surely that were
+    written later.
+    """
     sets = kept_apart(data, make_plan(data, out, "minilm"))
-    written = {text_key(example.text) for name in WRITTEN for example in load(name)}
-    own = [one for one in sets[RESERVED] if text_key(one.text) in written]
-    sets[RESERVED] = replace(sets[RESERVED], examples=tuple(own))
-    return {name: draw_texts(corpus, N_TEXTS) for name, corpus in sets.items()}
+    ours, _ = ours_and_older(sets[RESERVED])
+    return sets | {RESERVED: replace(sets[RESERVED], examples=tuple(ours))}
 
 
 def look(model: Model, texts: Mapping[str, TextSet]) -> dict[str, Any]:
@@ -191,7 +189,7 @@ def leads_of(model: Model, texts: Mapping[str, TextSet]) -> dict[str, dict[str, 
         for task, logits in by_task.items():
             gold = own.targets[task]
             labelled = has_label(gold)  # (text,)
-            lead = (logits[:, 1] - logits[:, 0]).cpu()[labelled].double().numpy()
+            lead = (logits[:, 1] - logits[:, 0])[labelled].double().numpy()
             right = gold[labelled].numpy()
             if len(set(right.tolist())) == 2:
                 found.setdefault(task, {})[name] = Leads(lead, right)

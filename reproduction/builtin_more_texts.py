@@ -31,11 +31,12 @@ from litotes.data.keys import example_key, text_key
 from litotes.data.sources import load
 from litotes.data.sources.vader import ratings
 from litotes.distillation.plan import DistillPlan
+from litotes.distillation.prevalence import stated_shares
 from litotes.training.lessons import Lessons
 
 SLOPE = 2.0
-REVIEWS = ("film reviews", "product reviews", "editorials")
-SARCASTIC_REVIEWS = 0.05
+WRITTEN = ("contrast", "asides")
+"""The corpora written for this project."""
 LENGTHS = (2, 3, 5)
 """Sentences of a passage."""
 N_POSTS = 9000
@@ -75,11 +76,18 @@ def with_ratings(lessons: Lessons, plan: DistillPlan, rated: Sequence[Rated]) ->
     return _with_texts(replace(lessons, answers=answers), made)
 
 
-def with_dressed_texts(lessons: Lessons, plan: DistillPlan, names: Iterable[str]) -> Lessons:
-    """The lessons, and texts of the corpora of these names as posts and in pairs."""
-    written = {text_key(example.text) for name in names for example in load(name)}
-    own = [one for one in plan.data.train if text_key(one.text) in written]
-    own = [one for one in own if len(one.labels) > 1]
+def ours_and_older(examples: Iterable[Example]) -> tuple[list[Example], list[Example]]:
+    """The texts that were written for this project, and the others."""
+    written = {text_key(example.text) for name in WRITTEN for example in load(name)}
+    ours, older = [], []
+    for one in examples:
+        (ours if text_key(one.text) in written else older).append(one)
+    return ours, older
+
+
+def with_dressed_texts(lessons: Lessons, plan: DistillPlan, examples: Sequence[Example]) -> Lessons:
+    """The lessons, and these texts as posts and in pairs."""
+    own = [one for one in examples if len(one.labels) > 1]
     random = Random(0)
     posts = [
         MadeText(dress(one.text, random), _answers_to(one, lessons, plan))
@@ -89,15 +97,13 @@ def with_dressed_texts(lessons: Lessons, plan: DistillPlan, names: Iterable[str]
 
 
 def with_repeats(
-    lessons: Lessons, plan: DistillPlan, names: Iterable[str], *, n_copies: int
+    lessons: Lessons, plan: DistillPlan, examples: Sequence[Example], *, n_copies: int
 ) -> Lessons:
-    """The lessons, and the texts that are not of these corpora again, so many times."""
-    written = {text_key(example.text) for name in names for example in load(name)}
+    """The lessons, and these texts again, so many times."""
     made = []
-    for one in plan.data.train:
-        if text_key(one.text) not in written:
-            copies = respell(one.text)[:n_copies]
-            made += [MadeText(copy, _answers_to(one, lessons, plan)) for copy in copies]
+    for one in examples:
+        answers = _answers_to(one, lessons, plan)
+        made += [MadeText(copy, answers) for copy in respell(one.text)[:n_copies]]
     return _with_texts(lessons, made)
 
 
@@ -184,10 +190,11 @@ def _by_rating(plan: DistillPlan, rating: float) -> tuple[float, ...]:
 
 
 def _sarcasm_of(plan: DistillPlan, example: Example) -> Soft:
-    """Known of reviews and editorials alone."""
-    if example.source not in REVIEWS:
+    """Where the recipe states how frequent it is in texts of this source."""
+    stated = plan.recipe.distill.prevalence.get(example.source or "", {}).get("sarcasm")
+    if stated is None:
         return {}
-    return {"sarcasm": (1 - SARCASTIC_REVIEWS, SARCASTIC_REVIEWS)}
+    return {"sarcasm": stated_shares(plan.data.train.tasks["sarcasm"], stated)}
 
 
 def _answers_to(example: Example, lessons: Lessons, plan: DistillPlan) -> Soft:

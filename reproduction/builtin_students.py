@@ -36,13 +36,13 @@ from litotes.prediction.predictor import Predictor
 from litotes.training.lessons import Lessons
 from reproduction.builtin_more_texts import (
     allowed_ratings,
+    ours_and_older,
     with_dressed_texts,
     with_ratings,
     with_repeats,
 )
 
 RECIPE = Path(__file__).parent.parent / "recipes" / "distill_builtin.toml"
-WRITTEN = ("contrast", "asides")
 SOURCE = "vader:{0}/vader + isarcasm:{0}/isarcasmeval2022 + sampler + contrast + asides"
 AVOID = ("glue/sst2:{0}/glue", "besstie:{0}/besstie", "irony:{0}/tweeteval-irony")
 PRAISE = "contrast, sarcastic praise"
@@ -138,43 +138,39 @@ def make_plan(data: Path, out: Path, teacher: str) -> DistillPlan:
 def make_jobs(plan: DistillPlan, out: Path, data: Path, *, alone: bool) -> dict[str, StudentJob]:
     lessons = even_lessons(plan) if alone else gather_lessons(plan)
     first = plan_students(plan, lessons)[STUDENT]
-    older, rated = older_texts(plan), allowed_ratings(plan, data)
+    ours, older = ours_and_older(plan.data.train)
+    rated = allowed_ratings(plan, data)
     jobs = {}
     for name, student in STUDENTS.items():
         own = replace(lessons, share=0.0 if alone else SHARE)
         if RATINGS in student.more:
             own = with_ratings(own, plan, rated)
         if DRESSED in student.more:
-            own = with_dressed_texts(own, plan, WRITTEN)
+            own = with_dressed_texts(own, plan, ours)
         for word, n_copies in ((TWICE, 1), (THRICE, 2)):
             if word in student.more:
-                own = with_repeats(own, plan, WRITTEN, n_copies=n_copies)
+                own = with_repeats(own, plan, older, n_copies=n_copies)
         changes: dict[str, Any] = {
             "seed": student.seed,
             "model__head": HEAD,
             "training__epochs": student.epochs,
             "training__split_seed": plan.recipe.student.seed,
         }
+        corpus = first.corpus
         if name.startswith(OLDER):
+            corpus = replace(plan.data.train, examples=tuple(older))
             changes["training__reserved"] = 0.0  # they are no longer among these texts
         folder = out / "students" / name.replace(" ", "-").replace(",", "")
         jobs[name] = replace(
             first,
             name=name,
             recipe=plan.recipe.student.changed(**changes),
-            corpus=older if name.startswith(OLDER) else first.corpus,
+            corpus=corpus,
             lessons=own,
             model_folder=folder / "model",
             folder=folder,
         )
     return jobs
-
-
-def older_texts(plan: DistillPlan) -> Corpus:
-    """What all students learn from, less the corpora written for this project."""
-    new = {text_key(example.text) for name in WRITTEN for example in load(name)}
-    examples = [one for one in plan.data.train if text_key(one.text) not in new]
-    return replace(plan.data.train, examples=tuple(examples))
 
 
 def even_lessons(plan: DistillPlan) -> Lessons:

@@ -19,6 +19,7 @@ from reproduction import builtin_more_texts
 from reproduction.builtin_more_texts import (
     allowed_ratings,
     dress,
+    ours_and_older,
     passages,
     respell,
     with_ratings,
@@ -36,7 +37,10 @@ def plan_of(*train: Example, test: tuple[Example, ...] = ()) -> Any:
         test=Corpus("tests", test, tasks),
     )
     student = SimpleNamespace(data=SimpleNamespace(avoid=()))
-    return SimpleNamespace(data=data, recipe=SimpleNamespace(student=student))
+    rare = {"sarcasm": {"sarcastic": 0.05}}
+    reviews = dict.fromkeys(("film reviews", "product reviews", "editorials"), rare)
+    recipe = SimpleNamespace(student=student, distill=SimpleNamespace(prevalence=reviews))
+    return SimpleNamespace(data=data, recipe=recipe)
 
 
 def lessons_of(sentiment: dict[str, tuple[float, ...]]) -> Lessons:
@@ -112,7 +116,10 @@ def test_older_texts_are_repeated_with_label_and_answer(monkeypatch: pytest.Monk
     monkeypatch.setattr(builtin_more_texts, "load", lambda name: [ours])
     old = Example("Old.", {"sentiment": "negative"})
     lessons = lessons_of({"old.": (0.6, 0.4)})
-    found = with_repeats(lessons, plan_of(ours, old), ["ours"], n_copies=2)
+    plan = plan_of(ours, old)
+    written, older = ours_and_older(plan.data.train)
+    assert written == [ours]
+    found = with_repeats(lessons, plan, older, n_copies=2)
     assert [one.text for one in found.unlabelled] == ["Old .", "Old"]
     for one in found.unlabelled:
         assert found.answers["sentiment"][example_key(one)] == pytest.approx((0.8, 0.2))

@@ -27,7 +27,7 @@ def with_known_prevalence(answers: Answers, plan: DistillPlan) -> Answers:
     found = {task: dict(by_text) for task, by_text in answers.items()}
     for source, name, given in _stated(plan):
         task = _task_of(plan, name)
-        known, learned = _shares(task, given), _learned_shares(plan, task)
+        known, learned = stated_shares(task, given), _learned_shares(plan, task)
         texts = [one for one in (*plan.data.train, *plan.others) if one.source == source]
         if not texts:
             raise UserError(
@@ -63,7 +63,7 @@ def _task_of(plan: DistillPlan, name: str) -> Task:
     return task
 
 
-def _shares(task: Task, given: Mapping[str, float]) -> tuple[float, ...]:
+def stated_shares(task: Task, given: Mapping[str, float]) -> tuple[float, ...]:
     """The stated shares in the order of the labels; what is left goes to the others alike."""
     unknown = [label for label in given if label not in task.labels]
     if unknown:

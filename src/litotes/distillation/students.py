@@ -19,6 +19,9 @@ from litotes.training.lessons import Lessons
 from litotes.training.recipe import Recipe
 from litotes.training.run import train
 
+TEST_FILE = "test.json"
+"""Its labels for the test texts; written last."""
+
 
 @dataclass(frozen=True)
 class StudentJob:
@@ -37,7 +40,7 @@ class StudentJob:
 
     @property
     def test_file(self) -> Path:
-        return self.folder / "test.json"
+        return self.folder / TEST_FILE
 
     def is_done(self) -> bool:
         return is_model_folder(self.model_folder) and self.test_file.is_file()
