@@ -143,26 +143,6 @@ def test_the_section_and_its_figure_follow_from_the_numbers(found: dict[str, Any
     figure(found).draw_without_rendering()
 
 
-BESSTIE = "text,variety,source,task,label\n"
-
-
-@pytest.fixture
-def besstie(tmp_path: Path) -> Path:
-    """A small corpus in the long form, both tasks, two labels."""
-    folder = tmp_path / "besstie"
-    folder.mkdir()
-    for split, n in (("train", 8), ("valid", 4)):
-        lines = BESSTIE
-        for variety in VARIETIES:
-            for task in ("Sentiment", "Sarcasm"):
-                for number in range(n):
-                    word = f"{split}{number}{variety[-2:]}{task[:3]}"
-                    text = f"They were very late and {word} was a mess."
-                    lines += f"{text},{variety},Reddit,{task},{number % 2}\n"
-        (folder / f"{split}.csv").write_text(lines)
-    return folder
-
-
 def test_runs_from_texts_to_the_summary(besstie: Path, tiny_folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     words = ["--besstie", str(besstie), "--encoder", f"tiny={tiny_folder}", "--out", str(out)]
