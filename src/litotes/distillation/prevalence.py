@@ -41,7 +41,7 @@ def with_known_prevalence(answers: Answers, plan: DistillPlan) -> Answers:
             if key in labelled:
                 continue
             before = by_text.get(key)
-            by_text[key] = known if before is None else _moved(before, known, learned)
+            by_text[key] = known if before is None else move_answer(before, known, learned)
     return found
 
 
@@ -89,7 +89,7 @@ def _learned_shares(plan: DistillPlan, task: Task) -> tuple[float, ...]:
     return tuple(counts[label] / counts.total() for label in task.labels)
 
 
-def _moved(
+def move_answer(
     answer: Sequence[float], known: Sequence[float], learned: Sequence[float]
 ) -> tuple[float, ...]:
     """A label that no teacher has seen stays impossible."""

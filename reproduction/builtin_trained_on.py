@@ -1,0 +1,294 @@
+"""The second edition of the built-in model, trained on: candidates for a later one, on a CPU too.
+
+    python -m reproduction.builtin_trained_on DATA OUT [--workers 2]
+
+DATA: as `builtin_students` has it. OUT/NAME/model: a model for each of `WAYS`, an hour of a core
+each, and OUT/scores.json: each of them, and mixtures with the editions, on texts that none has
+learned from.
+
+- The texts are those of the second edition's student, so that what it kept apart stays apart, the
+  texts that `contrast` got later (on topics that were learned from), and VADER's ratings and
+  passages (`builtin_more_texts`).
+- Texts written for this project have their label and the second edition's answer, half and half.
+- Of older texts sentiment is as raters had it. Their sarcasm is as the first edition hears it, for
+  it has learned from nothing else and hears strangers best; in reviews and editorials moved to how
+  rare sarcasm is there (`distill.prevalence`). Learning without forgetting: Li and Hoiem 2016,
+  arXiv 1606.09282.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from litotes.core.progress import Watch
+from litotes.core.storage import write_json
+from litotes.core.values import Example
+from litotes.data.keys import example_key, text_key
+from litotes.data.sources import load
+from litotes.distillation.answers import with_even_answers
+from litotes.distillation.plan import DistillPlan
+from litotes.distillation.prevalence import move_answer, stated_shares, with_known_prevalence
+from litotes.model.averaging import average_models
+from litotes.model.builtin import edition_folder
+from litotes.model.checkpoint import Model, load_model, save_model
+from litotes.scale.jobs import run_jobs
+from litotes.scale.worker_pool import threads_per_worker
+from litotes.text.packing import make_text_set
+from litotes.training.epoch_loop import RunContext
+from litotes.training.inputs import PieceInputs, all_logits, freeze
+from litotes.training.lessons import Lessons
+from litotes.training.loop import Loop
+from litotes.training.processes import Processes
+from litotes.training.settings import TrainingSettings
+from litotes.training.training_data import prepare
+from reproduction.builtin_mixture import look
+from reproduction.builtin_more_texts import (
+    WRITTEN,
+    allowed_ratings,
+    ours_and_older,
+    with_ratings,
+    with_repeats,
+)
+from reproduction.builtin_students import SHARE, kept_apart, make_plan
+
+LATER = re.compile(r"-9\d{3}[a-z]?$")
+"""How the pairs of the texts end that `contrast` got after the second edition."""
+Shares = tuple[float, ...]
+"""The probability of each class."""
+Answered = Mapping[str, Shares]
+"""By the key of a text."""
+FOCUS = "litotes+negation+praise+thanks"
+"""Kinds that are read twice where a way says so: the second edition's weakest."""
+SHARES = (1.0, 0.75, 0.5)
+"""Of a candidate in its mixture with an edition."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """What a candidate differs in. twice: whether the kinds in `FOCUS`, and the later texts, are
+    read twice.
+    """
+
+    seed: int
+    epochs: int
+    learning_rate: float
+    twice: bool
+
+
+WAYS = {"boldly": Way(30, 2, 5e-5, twice=True), "gently": Way(31, 2, 2.5e-5, twice=False)}
+
+
+@dataclass(frozen=True)
+class WayJob:
+    """One candidate to train."""
+
+    way: Way
+    examples: tuple[Example, ...]
+    lessons: Lessons
+    folder: Path
+    n_threads: int
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--workers", type=int, default=2, help="trainings at the same time")
+    given = parser.parse_args()
+    plan = as_the_second_edition(make_plan(given.data, given.out, "minilm"))
+    lessons = make_lessons(plan, given.data)
+    jobs = {
+        name: WayJob(
+            way,
+            plan.data.train.examples,
+            read_twice(lessons, plan) if way.twice else lessons,
+            given.out / name,
+            threads_per_worker(given.workers),
+        )
+        for name, way in WAYS.items()
+    }
+    todo = {name: job for name, job in jobs.items() if not (job.folder / "model").is_dir()}
+    for outcome in run_jobs(todo, train_on, n_workers=given.workers, watch=_print_progress):
+        if outcome.error is not None:
+            raise SystemExit(f"{outcome.name}: {outcome.error}")
+    candidates = {name: load_model(job.folder / "model") for name, job in jobs.items()}
+    write_json(given.out / "scores.json", score_mixtures(candidates, given.data, plan))
+
+
+def as_the_second_edition(plan: DistillPlan) -> DistillPlan:
+    """The plan with the texts that the second edition's student had learned from and kept apart,
+    and the later ones whose topics it had learned from.
+    """
+    later = later_texts()
+    whole = plan.data.whole
+    before = replace(whole, examples=tuple(one for one in whole if one.text not in later))
+    data = prepare(plan.recipe.student, before)
+    apart = {one.group for part in (data.held_out, data.reserved) if part for one in part}
+    more = [
+        one
+        for one in whole
+        if one.text in later and one.split == "train" and one.group not in apart
+    ]
+    train = replace(data.train, examples=(*data.train.examples, *more))
+    return replace(plan, data=replace(data, train=train))
+
+
+def later_texts() -> set[str]:
+    """Texts that `contrast` did not have when the second edition was made."""
+    found = set()
+    for file in (files("litotes.data") / "contrast").iterdir():
+        if file.name.endswith(".jsonl"):
+            rows = map(json.loads, file.read_text("utf-8").splitlines())
+            found |= {row["text"] for row in rows if LATER.search(row.get("pair") or "")}
+    return found
+
+
+def make_lessons(plan: DistillPlan, data: Path) -> Lessons:
+    """What is to be answered: by the second edition, by raters, and of older texts' sarcasm by the
+    first edition.
+    """
+    second = load_model(edition_folder(2))
+    answers = answer_all(second, plan.data.train.examples)
+    answers = dict(with_even_answers(with_known_prevalence(answers, plan), plan))
+    about = "Learned from labels, raters, and the answers of both editions."
+    own = Lessons(answers, (), share=SHARE, temperature=1.0, about=about)
+    lessons = with_ratings(own, plan, allowed_ratings(plan, data))
+    _, older = ours_and_older(plan.data.train)
+    return with_first_ears(lessons, plan, older)
+
+
+def answer_all(model: Model, examples: Sequence[Example]) -> dict[str, Answered]:
+    """By task."""
+    tasks = list(model.classifier.tasks.values())
+    inputs = PieceInputs(make_text_set(examples, tasks, model.tokenizer), torch.device("cpu"))
+    with torch.inference_mode():
+        logits = all_logits(inputs, model.classifier.eval())
+    keys = list(map(example_key, examples))
+    return {
+        task: dict(zip(keys, map(tuple, some.double().softmax(-1).tolist()), strict=True))
+        for task, some in logits.items()
+    }
+
+
+def with_first_ears(lessons: Lessons, plan: DistillPlan, older: Sequence[Example]) -> Lessons:
+    """The lessons, but that older texts and those made of them are as sarcastic as the first
+    edition finds them; where it is known how rare sarcasm is, that is the mean of its answers.
+    """
+    texts = (*older, *lessons.unlabelled)
+    heard = answer_all(load_model(edition_folder(1)), texts)["sarcasm"]
+    moves = {
+        source: _move_of(source, plan, older, heard) for source in plan.recipe.distill.prevalence
+    }
+    known, learned = zip(*moves.values(), strict=True)
+    of_any = (_mean(known), _mean(learned))
+    sarcasm = dict(lessons.answers["sarcasm"])
+    for one in texts:
+        key = example_key(one)
+        move = moves.get(one.source or "")
+        if one.source is None and key in sarcasm:
+            move = of_any  # made from reviews or editorials: all others have no answer yet
+        sarcasm[key] = move_answer(heard[key], *move) if move else heard[key]
+    return replace(lessons, answers={**lessons.answers, "sarcasm": sarcasm})
+
+
+def _move_of(
+    source: str, plan: DistillPlan, older: Iterable[Example], heard: Answered
+) -> tuple[Shares, Shares]:
+    """Known shares of the source, and those that the first edition gives."""
+    known = stated_shares(
+        plan.data.train.tasks["sarcasm"], plan.recipe.distill.prevalence[source]["sarcasm"]
+    )
+    return known, _mean([heard[example_key(one)] for one in older if one.source == source])
+
+
+def _mean(several: Iterable[Shares]) -> Shares:
+    return tuple(statistics.mean(column) for column in zip(*several, strict=True))
+
+
+def read_twice(lessons: Lessons, plan: DistillPlan) -> Lessons:
+    """The lessons, and the later texts and those of the kinds in `FOCUS` again."""
+    ours, _ = ours_and_older(plan.data.train)
+    later = later_texts()
+    kinds = {text_key(one.text) for name in WRITTEN for one in load(f"{name}?kind={FOCUS}")}
+    chosen = [one for one in ours if one.text in later or text_key(one.text) in kinds]
+    return with_repeats(lessons, plan, chosen, n_copies=1)
+
+
+def train_on(job: WayJob, watch: Watch) -> None:
+    """The second edition, trained on; what stays as it was there stays so."""
+    torch.set_num_threads(job.n_threads)
+    model = load_model(edition_folder(2))
+    classifier, way = model.classifier, job.way
+    settings = TrainingSettings(
+        epochs=way.epochs,
+        patience=way.epochs,
+        batch_texts=32,
+        learning_rate=way.learning_rate,
+        freeze_below=1,
+        held_out=0,
+    )
+    examples = [*job.examples, *job.lessons.unlabelled]
+    texts = make_text_set(examples, list(classifier.tasks.values()), model.tokenizer)
+    teacher = job.lessons.teacher_of(examples, texts, classifier.tasks, balanced=True)
+    freeze(classifier, settings.freeze_below)
+    job.folder.mkdir(parents=True, exist_ok=True)
+    device = torch.device("cpu")
+    context = RunContext(device, job.folder, job.lessons.key(), Processes(), watch)
+    loop = Loop(
+        classifier,
+        PieceInputs(texts, device),
+        settings,
+        seed=way.seed,
+        context=context,
+        teacher=teacher,
+    )
+    loop.resume()
+    loop.run()
+    facts = dict(model.facts) | {"notes": [*model.facts["notes"], job.lessons.about]}
+    trained = replace(model, classifier=classifier.eval(), calibration={}, facts=facts)
+    save_model(trained, job.folder / "model", card="")
+
+
+def score_mixtures(
+    candidates: Mapping[str, Model], data: Path, plan: DistillPlan
+) -> dict[str, Any]:
+    """Lines, temperatures and scores of the editions, the candidates, and mixtures of both."""
+    sets = kept_apart(data, plan)
+    ours, _ = ours_and_older(sets["reserved"])
+    sets["reserved"] = replace(sets["reserved"], examples=tuple(ours))
+    editions = {f"edition {number}": load_model(edition_folder(number)) for number in (1, 2)}
+    model = editions["edition 2"]
+    tasks = model.classifier.tasks.values()
+    texts = {
+        name: make_text_set(corpus.examples, tasks, model.tokenizer)
+        for name, corpus in sets.items()
+    }
+    found = {name: look(one, texts) for name, one in editions.items()}
+    for name, candidate in candidates.items():
+        for edition, other in editions.items():
+            for share in SHARES:
+                if share == 1 and edition != "edition 1":
+                    continue
+                mixed = average_models([candidate, other], [share, 1 - share])
+                label = name if share == 1 else f"{share:g} {name}, {1 - share:g} {edition}"
+                found[label] = look(mixed, texts)
+                print(label, found[label]["mean"], found[label]["scores"], flush=True)
+    return found
+
+
+def _print_progress(what: str, done: int, total: int, note: str) -> None:
+    print(f"{what}: {done} of {total} {note}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""reproduction/builtin_trained_on.py: which texts came later, and what older texts' sarcasm is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from litotes.core.progress import ignore_progress
+from litotes.core.values import Example
+from litotes.data.sources import load
+from litotes.model.checkpoint import load_model
+from litotes.training.lessons import Lessons
+from reproduction import builtin_trained_on
+from reproduction.builtin_trained_on import (
+    Way,
+    WayJob,
+    later_texts,
+    read_twice,
+    train_on,
+    with_first_ears,
+)
+from tests.reproduction.test_builtin_more_texts import lessons_of, plan_of
+
+
+def test_the_later_texts_are_learned_from() -> None:
+    later = later_texts()
+    assert len(later) == 508
+    splits = {one.split for one in load("contrast") if one.text in later}
+    assert splits == {"train"}
+
+
+def test_the_first_edition_says_how_sarcastic_older_texts_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    heard = {"dull.": 0.2, "fine.": 0.4, "sunny!": 0.3, "made of both.": 0.5, "a tweet.": 0.6}
+    answers = {"sarcasm": {key: (1 - share, share) for key, share in heard.items()}}
+    monkeypatch.setattr(builtin_trained_on, "answer_all", lambda model, texts: answers)
+    monkeypatch.setattr(builtin_trained_on, "load_model", lambda folder: None)
+    reviews = ("film reviews", "product reviews", "editorials")
+    older = [Example(text, {}, source=source) for source in reviews for text in ("Dull.", "Fine.")]
+    older.append(Example("Sunny!", {}, source="tweets"))
+    made = (Example("Made of both.", {}), Example("A tweet.", {}))
+    lessons = replace(lessons_of({}), unlabelled=made)
+    lessons = replace(
+        lessons, answers={"sentiment": {}, "sarcasm": {"made of both.": (0.95, 0.05)}}
+    )
+    found = with_first_ears(lessons, plan_of(*older), older).answers["sarcasm"]
+    # 0.3 is the mean that is heard of reviews, 0.05 what is known of them
+    assert found["fine."][1] == pytest.approx(_moved(0.4))
+    assert found["dull."][1] < 0.05 < found["fine."][1]
+    assert found["made of both."][1] == pytest.approx(_moved(0.5))
+    assert found["sunny!"][1] == pytest.approx(0.3)  # nothing is known of tweets
+    assert found["a tweet."][1] == pytest.approx(0.6)
+
+
+def _moved(share: float) -> float:
+    odds = share / (1 - share) * (0.05 / 0.95) / (0.3 / 0.7)
+    return odds / (1 + odds)
+
+
+def test_weak_kinds_are_read_twice_and_others_once() -> None:
+    texts = [one for one in load("contrast?kind=litotes") if one.split == "train"][:3]
+    other = next(one for one in load("contrast?kind=question") if one.split == "train")
+    found = read_twice(lessons_of({}), plan_of(*texts, other))
+    assert len(found.unlabelled) == 3
+
+
+def test_a_model_is_trained_on_and_keeps_what_was_frozen(
+    trained_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(builtin_trained_on, "edition_folder", lambda number: trained_folder)
+    before = load_model(trained_folder)
+    task = next(iter(before.classifier.tasks.values()))
+    texts = [f"text number {number}" for number in range(8)]
+    examples = tuple(
+        Example(text, {task.name: task.labels[number % 2]}) for number, text in enumerate(texts)
+    )
+    lessons = Lessons({}, (), share=0.5, temperature=1.0)
+    way = Way(seed=0, epochs=1, learning_rate=1e-3, twice=False)
+    train_on(WayJob(way, examples, lessons, tmp_path / "gently", 1), ignore_progress)
+    after: Any = load_model(tmp_path / "gently" / "model")
+    old, new = before.classifier.state_dict(), after.classifier.state_dict()
+    changed = {name for name, tensor in new.items() if not tensor.equal(old[name])}
+    assert changed
+    assert not any("embedding" in name for name in changed)
