@@ -33,9 +33,10 @@ from litotes.core.counts import Floats, macro_f1
 from litotes.core.numbers import counted
 from litotes.core.storage import write_json
 from litotes.data.corpus import Corpus
+from litotes.evaluation.reliability import reliability
 from litotes.model.averaging import average_models
 from litotes.model.builtin import edition_folder
-from litotes.model.calibration import Calibration, fit_temperature
+from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model, load_model, save_model
 from litotes.model.folder import is_model_folder
 from litotes.text.packing import TextSet, make_text_set
@@ -53,6 +54,7 @@ RESERVED = "reserved"
 MOST_LOST = 0.005
 """Of macro-F1, in a set of another kind, against the first edition."""
 LINES = np.linspace(-2.0, 2.0, 81)
+TEMPERATURES = np.geomspace(0.5, 3.0, 61)
 N_RESAMPLES = 99
 
 Parts = tuple[str, ...]
@@ -74,6 +76,12 @@ class Leads:
         lost = np.searchsorted(second, lines, side="right")
         counts = np.array([[kept, len(first) - kept], [lost, len(second) - lost]])
         return macro_f1(np.moveaxis(counts, -1, 0))  # of (line, gold, answered)
+
+    def calibration_error(self, line: float, temperature: float) -> float:
+        """How far stated and true shares of right answers lie apart."""
+        odds = (self.lead - line) / temperature
+        sure = 1 / (1 + np.exp(-np.abs(odds)))
+        return reliability(sure, (odds > 0) == (self.gold == 1)).ece
 
     def resampled(self, generator: np.random.Generator) -> Leads:
         places = generator.integers(0, len(self.gold), len(self.gold))
@@ -166,9 +174,7 @@ def look(model: Model, texts: Mapping[str, TextSet]) -> dict[str, Any]:
     scores: dict[str, float] = {}
     for task, sets in leads_of(model, texts).items():
         line = lines[task] = draw_line(sets) if task in MOVED else 0.0
-        leads = np.concatenate([one.lead for one in sets.values()]) - line
-        gold = np.concatenate([one.gold for one in sets.values()]).astype(np.int64)
-        temperatures[task] = fit_temperature(np.stack([np.zeros_like(leads), leads], 1), gold)
+        temperatures[task] = choose_temperature(sets, line)
         scores |= {
             f"{name}, {task}": round(float(one.scores(np.array([line]))[0]), 4)
             for name, one in sets.items()
@@ -205,6 +211,18 @@ def draw_line(sets: BySet) -> float:
         means = np.mean([one.scores(LINES) for one in some], 0)
         best.append(LINES[means == means.max()].mean())
     return float(np.median(best))
+
+
+def choose_temperature(sets: BySet, line: float) -> float:
+    """With which the mean over sets of the calibration error is least: a set counts as much as
+    another however many texts it has, as for the line.
+    """
+
+    def error(temperature: float) -> float:
+        errors = [one.calibration_error(line, temperature) for one in sets.values()]
+        return sum(errors) / len(errors)
+
+    return float(min(TEMPERATURES, key=error))
 
 
 def is_harmless(scores: Mapping[str, float], first: Mapping[str, float]) -> bool:

@@ -14,6 +14,7 @@ from reproduction.builtin_mixture import (
     Leads,
     Parts,
     _facts,
+    choose_temperature,
     draw_line,
     in_order,
     is_harmless,
@@ -48,6 +49,22 @@ def test_a_large_set_counts_no_more_than_a_small_one() -> None:
     assert draw_line({"a": one, "b": many}) == pytest.approx(
         draw_line({"a": one, "b": other}), abs=0.25
     )
+
+
+def test_the_temperature_is_that_of_the_sets_together() -> None:
+    """Answers that are twice as sure as they may be, in a large set and a small one."""
+    generator = np.random.default_rng(3)
+
+    def drawn(n: int, sure: float) -> Leads:
+        true = generator.normal(0, 2, n)
+        gold = (generator.random(n) < 1 / (1 + np.exp(-true))).astype(np.int64)
+        return Leads(sure * true + 0.5, gold)
+
+    both = {"one": drawn(20_000, 2.0), "other": drawn(4000, 2.0)}
+    assert choose_temperature(both, 0.5) == pytest.approx(2, rel=0.1)
+    assert both["one"].calibration_error(0.5, 2.0) < 0.01 < both["one"].calibration_error(0.5, 1.0)
+    apart = {"one": drawn(20_000, 2.0), "other": drawn(20_000, 1.0)}
+    assert 1 < choose_temperature(apart, 0.5) < 2
 
 
 def found(reserved: float, elsewhere: float) -> dict[str, Any]:
