@@ -120,7 +120,8 @@ def main() -> None:
     chosen = mix_greedily(list(models), look_at)
     write_tried(options.out, tried, chosen=list(chosen))
     print(f"The best: {' + '.join(chosen)}", flush=True)
-    model = finish(mix(models, chosen), tried[chosen], chosen)
+    about = _about(chosen, sum(tried[chosen]["n_texts"].values()))
+    model = finish(mix(models, chosen), tried[chosen], about)
     save_model(model, options.out / "model", card="")
 
 
@@ -231,7 +232,7 @@ def is_harmless(scores: Mapping[str, float], first: Mapping[str, float]) -> bool
     return all(scores[which] >= first[which] - MOST_LOST for which in others)
 
 
-def finish(model: Model, found: Found, parts: Parts) -> Model:
+def finish(model: Model, found: Found, about: str) -> Model:
     """The model with its lines at one half, its temperatures, and what is known about it."""
     for task, line in found["lines"].items():
         with torch.no_grad():
@@ -241,15 +242,24 @@ def finish(model: Model, found: Found, parts: Parts) -> Model:
         task: Calibration(temperature, None, n_texts)
         for task, temperature in found["temperatures"].items()
     }
+    return replace(model, calibration=calibration, facts=_facts(model.facts, about))
+
+
+def _about(parts: Parts, n_texts: int) -> str:
     n_first = sum(name == FIRST for name in parts)
     students = counted(len(set(parts) - {FIRST}), "student")
-    about = (
+    return (
         f"The mean of {students} of six cross-fitted mpnet teachers"
         + (f" and, for {n_first / len(parts):.2g}, of the first edition" if n_first else "")
-        + ". The line between literal and sarcastic, and temperatures, were fitted on"
+        + f". {fitted_on(n_texts)}"
+    )
+
+
+def fitted_on(n_texts: int) -> str:
+    return (
+        "The line between literal and sarcastic, and temperatures, were fitted on"
         f" {n_texts:,} texts that none of them has learned from."
     )
-    return replace(model, calibration=calibration, facts=_facts(model.facts, about))
 
 
 def _facts(facts: Mapping[str, Any], about: str) -> dict[str, Any]:

@@ -182,8 +182,8 @@ def even_lessons(plan: DistillPlan) -> Lessons:
     return Lessons(answers, (), share=0.0, temperature=1.0, about=about)
 
 
-def kept_apart(data: Path, plan: DistillPlan) -> dict[str, Corpus]:
-    """Texts to choose by."""
+def kept_apart(data: Path, plan: DistillPlan, n_most: int = N_KEPT_APART) -> dict[str, Corpus]:
+    """Texts to choose by; n_most: of each other kind."""
     if plan.data.reserved is None:
         raise ValueError("the recipe reserves no texts to choose by")
     found = {"reserved": plan.data.reserved}
@@ -192,7 +192,7 @@ def kept_apart(data: Path, plan: DistillPlan) -> dict[str, Corpus]:
         test = {text_key(one.text) for one in whole.where(split=whole.test_split())}
         own = whole.where(split=[one for one in whole.splits() if one != whole.test_split()])
         examples = tuple(one for one in own if text_key(one.text) not in test)
-        found[name] = draw_texts(replace(own, examples=examples), N_KEPT_APART)
+        found[name] = draw_texts(replace(own, examples=examples), n_most)
     return found
 
 

@@ -1,10 +1,11 @@
-"""The second edition of the built-in model, trained on: candidates for a later one, on a CPU too.
+"""The third edition of the built-in model: the second, trained on in three ways, on a CPU too.
 
     python -m reproduction.builtin_trained_on DATA OUT [--workers 2]
+    python bench/builtin_model.py OUT/model DATA --edition 3
 
-DATA: as `builtin_students` has it. OUT/NAME/model: a model for each of `WAYS`, an hour of a core
-each, and OUT/scores.json: each of them, and mixtures with the editions, on texts that none has
-learned from.
+DATA: as `builtin_students` has it. OUT/NAME/model: a model for each of `WAYS`, 20 to 40 minutes of
+two cores. OUT/scores.json: each of them, and mixtures of them and the editions, on texts that none
+has learned from. OUT/model: the best.
 
 - The texts are those of the second edition's student, so that what it kept apart stays apart, the
   texts that `contrast` got later (on topics that were learned from), and VADER's ratings and
@@ -26,10 +27,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import torch
 
+from litotes.core.numbers import counted
 from litotes.core.progress import Watch
 from litotes.core.storage import write_json
 from litotes.core.values import Example
@@ -38,7 +39,6 @@ from litotes.data.sources import load
 from litotes.distillation.answers import with_even_answers
 from litotes.distillation.plan import DistillPlan
 from litotes.distillation.prevalence import move_answer, stated_shares, with_known_prevalence
-from litotes.model.averaging import average_models
 from litotes.model.builtin import edition_folder
 from litotes.model.checkpoint import Model, load_model, save_model
 from litotes.scale.jobs import run_jobs
@@ -51,7 +51,16 @@ from litotes.training.loop import Loop
 from litotes.training.processes import Processes
 from litotes.training.settings import TrainingSettings
 from litotes.training.training_data import prepare
-from reproduction.builtin_mixture import look
+from reproduction.builtin_mixture import (
+    RESERVED,
+    Found,
+    Parts,
+    finish,
+    fitted_on,
+    is_harmless,
+    look,
+    mix,
+)
 from reproduction.builtin_more_texts import (
     WRITTEN,
     allowed_ratings,
@@ -69,23 +78,39 @@ Answered = Mapping[str, Shares]
 """By the key of a text."""
 FOCUS = "litotes+negation+praise+thanks"
 """Kinds that are read twice where a way says so: the second edition's weakest."""
-SHARES = (1.0, 0.75, 0.5)
-"""Of a candidate in its mixture with an edition."""
+TWEETS = "iSarcasm"
+N_OTHERS = 2500
+"""Texts of each other kind to choose by."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """What a candidate differs in. twice: whether the kinds in `FOCUS`, and the later texts, are
-    read twice.
+    """What a candidate differs in. focus, tweets: whether the kinds in `FOCUS` and the later texts,
+    or the tweets that are labelled for sarcasm, are read twice.
     """
 
     seed: int
     epochs: int
     learning_rate: float
-    twice: bool
+    focus: bool = True
+    tweets: bool = False
 
 
-WAYS = {"boldly": Way(30, 2, 5e-5, twice=True), "gently": Way(31, 2, 2.5e-5, twice=False)}
+WAYS = {
+    "boldly": Way(30, 2, 5e-5),
+    "gently": Way(31, 2, 2.5e-5, focus=False),
+    "tweets twice": Way(32, 1, 5e-5, tweets=True),
+}
+FIRST, SECOND = "edition 1", "edition 2"
+MIXTURES: tuple[Parts, ...] = (
+    *((name,) for name in WAYS),
+    ("boldly", "gently"),
+    tuple(WAYS),
+    ("boldly", SECOND),
+    ("boldly", "gently", SECOND),
+    (*WAYS, SECOND),
+    ("boldly", "gently") * 3 + (FIRST,),
+)
 
 
 @dataclass(frozen=True)
@@ -111,7 +136,7 @@ def main() -> None:
         name: WayJob(
             way,
             plan.data.train.examples,
-            read_twice(lessons, plan) if way.twice else lessons,
+            with_first_ears(read_twice(lessons, plan, way), plan, lessons.unlabelled),
             given.out / name,
             threads_per_worker(given.workers),
         )
@@ -122,7 +147,9 @@ def main() -> None:
         if outcome.error is not None:
             raise SystemExit(f"{outcome.name}: {outcome.error}")
     candidates = {name: load_model(job.folder / "model") for name, job in jobs.items()}
-    write_json(given.out / "scores.json", score_mixtures(candidates, given.data, plan))
+    best, found, model = choose(candidates, given.data, plan, given.out / "scores.json")
+    print(f"The best: {' + '.join(best)}", flush=True)
+    save_model(finish(model, found, _about(best, found)), given.out / "model", card="")
 
 
 def as_the_second_edition(plan: DistillPlan) -> DistillPlan:
@@ -154,17 +181,13 @@ def later_texts() -> set[str]:
 
 
 def make_lessons(plan: DistillPlan, data: Path) -> Lessons:
-    """What is to be answered: by the second edition, by raters, and of older texts' sarcasm by the
-    first edition.
-    """
+    """What is to be answered: by the second edition, and by raters."""
     second = load_model(edition_folder(2))
     answers = answer_all(second, plan.data.train.examples)
     answers = dict(with_even_answers(with_known_prevalence(answers, plan), plan))
     about = "Learned from labels, raters, and the answers of both editions."
     own = Lessons(answers, (), share=SHARE, temperature=1.0, about=about)
-    lessons = with_ratings(own, plan, allowed_ratings(plan, data))
-    _, older = ours_and_older(plan.data.train)
-    return with_first_ears(lessons, plan, older)
+    return with_ratings(own, plan, allowed_ratings(plan, data))
 
 
 def answer_all(model: Model, examples: Sequence[Example]) -> dict[str, Answered]:
@@ -180,11 +203,12 @@ def answer_all(model: Model, examples: Sequence[Example]) -> dict[str, Answered]
     }
 
 
-def with_first_ears(lessons: Lessons, plan: DistillPlan, older: Sequence[Example]) -> Lessons:
+def with_first_ears(lessons: Lessons, plan: DistillPlan, made: Sequence[Example]) -> Lessons:
     """The lessons, but that older texts and those made of them are as sarcastic as the first
     edition finds them; where it is known how rare sarcasm is, that is the mean of its answers.
     """
-    texts = (*older, *lessons.unlabelled)
+    _, older = ours_and_older(plan.data.train)
+    texts = (*older, *made)
     heard = answer_all(load_model(edition_folder(1)), texts)["sarcasm"]
     moves = {
         source: _move_of(source, plan, older, heard) for source in plan.recipe.distill.prevalence
@@ -215,12 +239,16 @@ def _mean(several: Iterable[Shares]) -> Shares:
     return tuple(statistics.mean(column) for column in zip(*several, strict=True))
 
 
-def read_twice(lessons: Lessons, plan: DistillPlan) -> Lessons:
-    """The lessons, and the later texts and those of the kinds in `FOCUS` again."""
-    ours, _ = ours_and_older(plan.data.train)
-    later = later_texts()
-    kinds = {text_key(one.text) for name in WRITTEN for one in load(f"{name}?kind={FOCUS}")}
-    chosen = [one for one in ours if one.text in later or text_key(one.text) in kinds]
+def read_twice(lessons: Lessons, plan: DistillPlan, way: Way) -> Lessons:
+    """The lessons, and again what this way reads twice."""
+    ours, older = ours_and_older(plan.data.train)
+    chosen = []
+    if way.focus:
+        later = later_texts()
+        kinds = {text_key(one.text) for name in WRITTEN for one in load(f"{name}?kind={FOCUS}")}
+        chosen += [one for one in ours if one.text in later or text_key(one.text) in kinds]
+    if way.tweets:
+        chosen += [one for one in older if one.source == TWEETS]
     return with_repeats(lessons, plan, chosen, n_copies=1)
 
 
@@ -254,36 +282,50 @@ def train_on(job: WayJob, watch: Watch) -> None:
     )
     loop.resume()
     loop.run()
-    facts = dict(model.facts) | {"notes": [*model.facts["notes"], job.lessons.about]}
+    facts = dict(model.facts)
+    facts["data"] = facts["data"] | {"n_train": len(examples)}
     trained = replace(model, classifier=classifier.eval(), calibration={}, facts=facts)
     save_model(trained, job.folder / "model", card="")
 
 
-def score_mixtures(
-    candidates: Mapping[str, Model], data: Path, plan: DistillPlan
-) -> dict[str, Any]:
-    """Lines, temperatures and scores of the editions, the candidates, and mixtures of both."""
-    sets = kept_apart(data, plan)
-    ours, _ = ours_and_older(sets["reserved"])
-    sets["reserved"] = replace(sets["reserved"], examples=tuple(ours))
-    editions = {f"edition {number}": load_model(edition_folder(number)) for number in (1, 2)}
-    model = editions["edition 2"]
-    tasks = model.classifier.tasks.values()
+def choose(
+    candidates: Mapping[str, Model], data: Path, plan: DistillPlan, file: Path
+) -> tuple[Parts, Found, Model]:
+    """The mixture with the best mean that loses nothing more than it may in a set of another kind
+    against the first edition; lines, temperatures and scores of all go into the file.
+    """
+    sets = kept_apart(data, plan, N_OTHERS)
+    ours, _ = ours_and_older(sets[RESERVED])
+    sets[RESERVED] = replace(sets[RESERVED], examples=tuple(ours))
+    editions = {name: load_model(edition_folder(n)) for n, name in ((1, FIRST), (2, SECOND))}
+    models = {**candidates, **editions}
+    tasks, tokenizer = editions[SECOND].classifier.tasks.values(), editions[SECOND].tokenizer
     texts = {
-        name: make_text_set(corpus.examples, tasks, model.tokenizer)
-        for name, corpus in sets.items()
+        name: make_text_set(corpus.examples, tasks, tokenizer) for name, corpus in sets.items()
     }
-    found = {name: look(one, texts) for name, one in editions.items()}
-    for name, candidate in candidates.items():
-        for edition, other in editions.items():
-            for share in SHARES:
-                if share == 1 and edition != "edition 1":
-                    continue
-                mixed = average_models([candidate, other], [share, 1 - share])
-                label = name if share == 1 else f"{share:g} {name}, {1 - share:g} {edition}"
-                found[label] = look(mixed, texts)
-                print(label, found[label]["mean"], found[label]["scores"], flush=True)
-    return found
+    tried: dict[Parts, Found] = {}
+    for parts in ((FIRST,), (SECOND,), *MIXTURES):
+        tried[parts] = look(mix(models, parts), texts)
+        print(" + ".join(parts), tried[parts]["mean"], tried[parts]["scores"], flush=True)
+    first = tried[FIRST,]["scores"]
+    best = max(
+        MIXTURES,
+        key=lambda parts: (is_harmless(tried[parts]["scores"], first), tried[parts]["mean"]),
+    )
+    write_json(
+        file,
+        {"tried": {" + ".join(parts): one for parts, one in tried.items()}, "chosen": list(best)},
+    )
+    return best, tried[best], mix(models, best)
+
+
+def _about(parts: Parts, found: Found) -> str:
+    ways = len(set(parts) & set(WAYS))
+    about = f"The second edition, trained on in {counted(ways, 'way')}, the mean of their weights"
+    for name, words in ((FIRST, "the first edition's"), (SECOND, "its own")):
+        if name in parts:
+            about += f" and, for {parts.count(name) / len(parts):.2g}, {words}"
+    return f"{about}. {fitted_on(sum(found['n_texts'].values()))}"
 
 
 def _print_progress(what: str, done: int, total: int, note: str) -> None:

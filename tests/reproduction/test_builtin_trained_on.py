@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,11 @@ from litotes.model.checkpoint import load_model
 from litotes.training.lessons import Lessons
 from reproduction import builtin_trained_on
 from reproduction.builtin_trained_on import (
+    MIXTURES,
+    WAYS,
     Way,
     WayJob,
+    _about,
     later_texts,
     read_twice,
     train_on,
@@ -39,6 +43,7 @@ def test_the_first_edition_says_how_sarcastic_older_texts_are(
     answers = {"sarcasm": {key: (1 - share, share) for key, share in heard.items()}}
     monkeypatch.setattr(builtin_trained_on, "answer_all", lambda model, texts: answers)
     monkeypatch.setattr(builtin_trained_on, "load_model", lambda folder: None)
+    monkeypatch.setattr(builtin_trained_on, "ours_and_older", lambda texts: ([], list(texts)))
     reviews = ("film reviews", "product reviews", "editorials")
     older = [Example(text, {}, source=source) for source in reviews for text in ("Dull.", "Fine.")]
     older.append(Example("Sunny!", {}, source="tweets"))
@@ -61,11 +66,30 @@ def _moved(share: float) -> float:
     return odds / (1 + odds)
 
 
-def test_weak_kinds_are_read_twice_and_others_once() -> None:
+def test_weak_kinds_and_tweets_are_read_twice_and_others_once() -> None:
     texts = [one for one in load("contrast?kind=litotes") if one.split == "train"][:3]
     other = next(one for one in load("contrast?kind=question") if one.split == "train")
-    found = read_twice(lessons_of({}), plan_of(*texts, other))
-    assert len(found.unlabelled) == 3
+    tweet = Example("great, rain", {"sarcasm": "sarcastic"}, source="iSarcasm")
+    plan = plan_of(*texts, other, tweet)
+    n_again = {}
+    for focus, tweets in product((False, True), repeat=2):
+        way = Way(0, 1, 1e-4, focus=focus, tweets=tweets)
+        n_again[focus, tweets] = len(read_twice(lessons_of({}), plan, way).unlabelled)
+    assert n_again == {
+        (False, False): 0,
+        (False, True): 1,
+        (True, False): 3,
+        (True, True): 4,
+    }
+
+
+def test_what_a_mixture_is_made_of_is_told() -> None:
+    found = {"n_texts": {"reserved": 1000, "other tweets": 234}}
+    told = _about(("boldly", "gently", "edition 2"), found)
+    assert told.startswith("The second edition, trained on in 2 ways, the mean of their weights")
+    assert "and, for 0.33, its own." in told
+    assert "1,234 texts" in told
+    assert all(set(parts) <= {*WAYS, "edition 1", "edition 2"} for parts in MIXTURES)
 
 
 def test_a_model_is_trained_on_and_keeps_what_was_frozen(
@@ -79,7 +103,7 @@ def test_a_model_is_trained_on_and_keeps_what_was_frozen(
         Example(text, {task.name: task.labels[number % 2]}) for number, text in enumerate(texts)
     )
     lessons = Lessons({}, (), share=0.5, temperature=1.0)
-    way = Way(seed=0, epochs=1, learning_rate=1e-3, twice=False)
+    way = Way(seed=0, epochs=1, learning_rate=1e-3, focus=False)
     train_on(WayJob(way, examples, lessons, tmp_path / "gently", 1), ignore_progress)
     after: Any = load_model(tmp_path / "gently" / "model")
     old, new = before.classifier.state_dict(), after.classifier.state_dict()
