@@ -52,7 +52,7 @@ def test_the_first_edition_says_how_sarcastic_older_texts_are(
     lessons = replace(
         lessons, answers={"sentiment": {}, "sarcasm": {"made of both.": (0.95, 0.05)}}
     )
-    found = with_first_ears(lessons, plan_of(*older), older).answers["sarcasm"]
+    found = with_first_ears(lessons, plan_of(*older), made).answers["sarcasm"]
     # 0.3 is the mean that is heard of reviews, 0.05 what is known of them
     assert found["fine."][1] == pytest.approx(_moved(0.4))
     assert found["dull."][1] < 0.05 < found["fine."][1]
