@@ -56,6 +56,7 @@ MOST_LOST = 0.005
 LINES = np.linspace(-2.0, 2.0, 81)
 TEMPERATURES = np.geomspace(0.5, 3.0, 61)
 N_RESAMPLES = 99
+FITTED = "The line between literal and sarcastic, and temperatures, were fitted on"
 
 Parts = tuple[str, ...]
 """Names of models, each as often as it counts."""
@@ -256,15 +257,13 @@ def _about(parts: Parts, n_texts: int) -> str:
 
 
 def fitted_on(n_texts: int) -> str:
-    return (
-        "The line between literal and sarcastic, and temperatures, were fitted on"
-        f" {n_texts:,} texts that none of them has learned from."
-    )
+    return f"{FITTED} {n_texts:,} texts that none of them has learned from."
 
 
 def _facts(facts: Mapping[str, Any], about: str) -> dict[str, Any]:
     """Without the student's own ways to its data and teachers."""
     kept = [note for note in facts["notes"] if not note.startswith("Distilled from")]
+    kept = [note.partition(f" {FITTED}")[0] for note in kept]  # it is fitted anew
     found = {name: value for name, value in facts.items() if name != "history"}
     text = json.dumps(found | {"notes": [*kept, about]}, ensure_ascii=False)
     clean: dict[str, Any] = json.loads(re.sub(r':/[^"+ ]*/([\w-]+)(?=["+ ])', r":data/\1", text))
