@@ -132,11 +132,12 @@ def main() -> None:
     given = parser.parse_args()
     plan = as_the_second_edition(make_plan(given.data, given.out, "minilm"))
     lessons = make_lessons(plan, given.data)
+    heard = first_ears(lessons, plan)
     jobs = {
         name: WayJob(
             way,
             plan.data.train.examples,
-            with_first_ears(read_twice(lessons, plan, way), plan, lessons.unlabelled),
+            with_sarcasm(read_twice(lessons, plan, way), heard),
             given.out / name,
             threads_per_worker(given.workers),
         )
@@ -203,25 +204,31 @@ def answer_all(model: Model, examples: Sequence[Example]) -> dict[str, Answered]
     }
 
 
-def with_first_ears(lessons: Lessons, plan: DistillPlan, made: Sequence[Example]) -> Lessons:
-    """The lessons, but that older texts and those made of them are as sarcastic as the first
-    edition finds them; where it is known how rare sarcasm is, that is the mean of its answers.
+def first_ears(lessons: Lessons, plan: DistillPlan) -> Answered:
+    """How sarcastic the first edition finds older texts and those made of them; where it is known
+    how rare sarcasm is, that is the mean of its answers.
     """
     _, older = ours_and_older(plan.data.train)
-    texts = (*older, *made)
+    texts = (*older, *lessons.unlabelled)
     heard = answer_all(load_model(edition_folder(1)), texts)["sarcasm"]
     moves = {
         source: _move_of(source, plan, older, heard) for source in plan.recipe.distill.prevalence
     }
     known, learned = zip(*moves.values(), strict=True)
     of_any = (_mean(known), _mean(learned))
-    sarcasm = dict(lessons.answers["sarcasm"])
+    found = {}
     for one in texts:
         key = example_key(one)
         move = moves.get(one.source or "")
-        if one.source is None and key in sarcasm:
+        if one.source is None and key in lessons.answers["sarcasm"]:
             move = of_any  # made from reviews or editorials: all others have no answer yet
-        sarcasm[key] = move_answer(heard[key], *move) if move else heard[key]
+        found[key] = move_answer(heard[key], *move) if move else heard[key]
+    return found
+
+
+def with_sarcasm(lessons: Lessons, heard: Answered) -> Lessons:
+    """The lessons with these answers in place of their own."""
+    sarcasm = {**lessons.answers["sarcasm"], **heard}
     return replace(lessons, answers={**lessons.answers, "sarcasm": sarcasm})
 
 
@@ -271,7 +278,8 @@ def train_on(job: WayJob, watch: Watch) -> None:
     freeze(classifier, settings.freeze_below)
     job.folder.mkdir(parents=True, exist_ok=True)
     device = torch.device("cpu")
-    context = RunContext(device, job.folder, job.lessons.key(), Processes(), watch)
+    key = f"{job.lessons.key()}-{way}"  # what was begun another way is not gone on with
+    context = RunContext(device, job.folder, key, Processes(), watch)
     loop = Loop(
         classifier,
         PieceInputs(texts, device),

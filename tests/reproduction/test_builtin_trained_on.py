@@ -21,10 +21,11 @@ from reproduction.builtin_trained_on import (
     Way,
     WayJob,
     _about,
+    first_ears,
     later_texts,
     read_twice,
     train_on,
-    with_first_ears,
+    with_sarcasm,
 )
 from tests.reproduction.test_builtin_more_texts import lessons_of, plan_of
 
@@ -52,13 +53,15 @@ def test_the_first_edition_says_how_sarcastic_older_texts_are(
     lessons = replace(
         lessons, answers={"sentiment": {}, "sarcasm": {"made of both.": (0.95, 0.05)}}
     )
-    found = with_first_ears(lessons, plan_of(*older), made).answers["sarcasm"]
+    found = first_ears(lessons, plan_of(*older))
     # 0.3 is the mean that is heard of reviews, 0.05 what is known of them
     assert found["fine."][1] == pytest.approx(_moved(0.4))
     assert found["dull."][1] < 0.05 < found["fine."][1]
     assert found["made of both."][1] == pytest.approx(_moved(0.5))
     assert found["sunny!"][1] == pytest.approx(0.3)  # nothing is known of tweets
     assert found["a tweet."][1] == pytest.approx(0.6)
+    sarcasm = with_sarcasm(lessons_of({}), found).answers["sarcasm"]
+    assert sarcasm == found
 
 
 def _moved(share: float) -> float:
