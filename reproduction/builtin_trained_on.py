@@ -3,8 +3,8 @@
     python -m reproduction.builtin_trained_on DATA OUT [--workers 2]
     python bench/builtin_model.py OUT/model DATA --edition 3
 
-DATA: as `builtin_students` has it. OUT/NAME/model: a model for each of `WAYS`, 20 to 40 minutes of
-two cores. OUT/scores.json: each of them, and mixtures of them and the editions, on texts that none
+DATA: as `builtin_students` has it. OUT/NAME/model: a model for each of `WAYS`, 20 to 45 minutes of
+a core. OUT/scores.json: each of them, and mixtures of them and the editions, on texts that none
 has learned from. OUT/model: the best.
 
 - The texts are those of the second edition's student, so that what it kept apart stays apart, the
