@@ -33,6 +33,7 @@ from litotes.core.counts import Floats, macro_f1
 from litotes.core.numbers import counted
 from litotes.core.storage import write_json
 from litotes.data.corpus import Corpus
+from litotes.distillation.plan import DistillPlan
 from litotes.evaluation.reliability import reliability
 from litotes.model.averaging import average_models
 from litotes.model.builtin import edition_folder
@@ -43,7 +44,7 @@ from litotes.text.packing import TextSet, make_text_set
 from litotes.training.inputs import PieceInputs, all_logits
 from litotes.training.losses import has_label
 from reproduction.builtin_more_texts import ours_and_older
-from reproduction.builtin_students import kept_apart, make_plan
+from reproduction.builtin_students import N_KEPT_APART, kept_apart, make_plan
 
 FIRST = "first edition"
 N_MOST = 8
@@ -98,7 +99,7 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("out", type=Path)
     options = parser.parse_args()
-    corpora = texts_of_none(options.data, options.out)
+    corpora = texts_of_none(options.data, make_plan(options.data, options.out, "minilm"))
     models = {
         folder.name: load_model(folder / "model")
         for folder in sorted(options.students.iterdir())
@@ -114,21 +115,21 @@ def main() -> None:
 
     def look_at(parts: Parts) -> Found:
         found = tried[parts] = look(mix(models, parts), texts)
-        write_tried(options.out, tried)
+        write_tried(options.out / "mixture.json", tried)
         print(" + ".join(parts), found["mean"], found["scores"], flush=True)
         return found
 
     chosen = mix_greedily(list(models), look_at)
-    write_tried(options.out, tried, chosen=list(chosen))
+    write_tried(options.out / "mixture.json", tried, chosen=list(chosen))
     print(f"The best: {' + '.join(chosen)}", flush=True)
     about = _about(chosen, sum(tried[chosen]["n_texts"].values()))
     model = finish(mix(models, chosen), tried[chosen], about)
     save_model(model, options.out / "model", card="")
 
 
-def write_tried(out: Path, tried: Mapping[Parts, Found], **more: Any) -> None:
+def write_tried(file: Path, tried: Mapping[Parts, Found], **more: Any) -> None:
     kept = {" + ".join(parts): found for parts, found in tried.items()}
-    write_json(out / "mixture.json", {"tried": kept, **more})
+    write_json(file, {"tried": kept, **more})
 
 
 def mix_greedily(names: Sequence[str], look_at: Callable[[Parts], Found]) -> Parts:
@@ -161,11 +162,11 @@ def mix(models: Mapping[str, Model], parts: Parts) -> Model:
     return average_models([models[name] for name in parts])
 
 
-def texts_of_none(data: Path, out: Path) -> dict[str, Corpus]:
+def texts_of_none(data: Path, plan: DistillPlan, n_most: int = N_KEPT_APART) -> dict[str, Corpus]:
     """Texts that no part has learned from; of the first edition only those surely that were
-    written later.
+    written later. n_most: of each other kind.
     """
-    sets = kept_apart(data, make_plan(data, out, "minilm"))
+    sets = kept_apart(data, plan, n_most)
     ours, _ = ours_and_older(sets[RESERVED])
     return sets | {RESERVED: replace(sets[RESERVED], examples=tuple(ours))}
 

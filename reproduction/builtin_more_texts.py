@@ -68,7 +68,7 @@ def with_ratings(lessons: Lessons, plan: DistillPlan, rated: Sequence[Rated]) ->
         soft, key = _by_rating(plan, rating), example_key(one)
         if key in learned:
             before = sentiment.get(key)
-            sentiment[key] = soft if before is None else _mean([before, soft])
+            sentiment[key] = soft if before is None else mean_answer([before, soft])
         else:
             made.append(MadeText(one.text, {"sentiment": soft} | _sarcasm_of(plan, one)))
     made += passages(plan, rated)
@@ -161,7 +161,7 @@ def joined(
         for first, second in zip(some[::2], some[1::2], strict=False):
             parts = [_answers_to(part, lessons, plan) for part in (first, second)]
             sarcastic = 1 - math.prod(1 - part["sarcasm"][1] for part in parts)
-            sentiment = _mean([part["sentiment"] for part in parts])
+            sentiment = mean_answer([part["sentiment"] for part in parts])
             soft = {"sentiment": sentiment, "sarcasm": (1 - sarcastic, sarcastic)}
             made.append(MadeText(f"{first.text} {second.text}", soft))
     return random.sample(made, min(N_JOINED, len(made)))
@@ -206,7 +206,7 @@ def _answers_to(example: Example, lessons: Lessons, plan: DistillPlan) -> Soft:
         if name in example.labels:
             known.append(_certain(task, str(example.labels[name])))
         if known:
-            found[name] = _mean(known)
+            found[name] = mean_answer(known)
     return found
 
 
@@ -214,7 +214,7 @@ def _certain(task: Task, label: str) -> tuple[float, ...]:
     return tuple(float(one == label) for one in task.labels)
 
 
-def _mean(several: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
+def mean_answer(several: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
     return tuple(sum(column) / len(several) for column in zip(*several, strict=True))
 
 

@@ -22,7 +22,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -32,16 +31,16 @@ import torch
 
 from litotes.core.numbers import counted
 from litotes.core.progress import Watch
-from litotes.core.storage import write_json
 from litotes.core.values import Example
 from litotes.data.keys import example_key, text_key
 from litotes.data.sources import load
 from litotes.distillation.answers import with_even_answers
+from litotes.distillation.distill import run_all
 from litotes.distillation.plan import DistillPlan
 from litotes.distillation.prevalence import move_answer, stated_shares, with_known_prevalence
 from litotes.model.builtin import edition_folder
 from litotes.model.checkpoint import Model, load_model, save_model
-from litotes.scale.jobs import run_jobs
+from litotes.model.folder import is_model_folder
 from litotes.scale.worker_pool import threads_per_worker
 from litotes.text.packing import make_text_set
 from litotes.training.epoch_loop import RunContext
@@ -52,7 +51,6 @@ from litotes.training.processes import Processes
 from litotes.training.settings import TrainingSettings
 from litotes.training.training_data import prepare
 from reproduction.builtin_mixture import (
-    RESERVED,
     Found,
     Parts,
     finish,
@@ -60,15 +58,19 @@ from reproduction.builtin_mixture import (
     is_harmless,
     look,
     mix,
+    texts_of_none,
+    write_tried,
 )
 from reproduction.builtin_more_texts import (
     WRITTEN,
     allowed_ratings,
+    mean_answer,
     ours_and_older,
     with_ratings,
     with_repeats,
 )
-from reproduction.builtin_students import SHARE, kept_apart, make_plan
+from reproduction.builtin_students import SHARE, make_plan
+from reproduction.printed_progress import PrintedProgress
 
 LATER = re.compile(r"-9\d{3}[a-z]?$")
 """How the pairs of the texts end that `contrast` got after the second edition."""
@@ -123,6 +125,13 @@ class WayJob:
     folder: Path
     n_threads: int
 
+    @property
+    def model_folder(self) -> Path:
+        return self.folder / "model"
+
+    def is_done(self) -> bool:
+        return is_model_folder(self.model_folder)
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
@@ -143,11 +152,8 @@ def main() -> None:
         )
         for name, way in WAYS.items()
     }
-    todo = {name: job for name, job in jobs.items() if not (job.folder / "model").is_dir()}
-    for outcome in run_jobs(todo, train_on, n_workers=given.workers, watch=_print_progress):
-        if outcome.error is not None:
-            raise SystemExit(f"{outcome.name}: {outcome.error}")
-    candidates = {name: load_model(job.folder / "model") for name, job in jobs.items()}
+    run_all(jobs, train_on, n_workers=given.workers, what="ways", watch=PrintedProgress())
+    candidates = {name: load_model(job.model_folder) for name, job in jobs.items()}
     best, found, model = choose(candidates, given.data, plan, given.out / "scores.json")
     print(f"The best: {' + '.join(best)}", flush=True)
     save_model(finish(model, found, _about(best, found)), given.out / "model", card="")
@@ -215,7 +221,7 @@ def first_ears(lessons: Lessons, plan: DistillPlan) -> Answered:
         source: _move_of(source, plan, older, heard) for source in plan.recipe.distill.prevalence
     }
     known, learned = zip(*moves.values(), strict=True)
-    of_any = (_mean(known), _mean(learned))
+    of_any = (mean_answer(known), mean_answer(learned))
     found = {}
     for one in texts:
         key = example_key(one)
@@ -239,11 +245,7 @@ def _move_of(
     known = stated_shares(
         plan.data.train.tasks["sarcasm"], plan.recipe.distill.prevalence[source]["sarcasm"]
     )
-    return known, _mean([heard[example_key(one)] for one in older if one.source == source])
-
-
-def _mean(several: Iterable[Shares]) -> Shares:
-    return tuple(statistics.mean(column) for column in zip(*several, strict=True))
+    return known, mean_answer([heard[example_key(one)] for one in older if one.source == source])
 
 
 def read_twice(lessons: Lessons, plan: DistillPlan, way: Way) -> Lessons:
@@ -293,7 +295,7 @@ def train_on(job: WayJob, watch: Watch) -> None:
     facts = dict(model.facts)
     facts["data"] = facts["data"] | {"n_train": len(examples)}
     trained = replace(model, classifier=classifier.eval(), calibration={}, facts=facts)
-    save_model(trained, job.folder / "model", card="")
+    save_model(trained, job.model_folder, card="")
 
 
 def choose(
@@ -302,9 +304,7 @@ def choose(
     """The mixture with the best mean that loses nothing more than it may in a set of another kind
     against the first edition; lines, temperatures and scores of all go into the file.
     """
-    sets = kept_apart(data, plan, N_OTHERS)
-    ours, _ = ours_and_older(sets[RESERVED])
-    sets[RESERVED] = replace(sets[RESERVED], examples=tuple(ours))
+    sets = texts_of_none(data, plan, N_OTHERS)
     editions = {name: load_model(edition_folder(n)) for n, name in ((1, FIRST), (2, SECOND))}
     models = {**candidates, **editions}
     tasks, tokenizer = editions[SECOND].classifier.tasks.values(), editions[SECOND].tokenizer
@@ -320,10 +320,7 @@ def choose(
         MIXTURES,
         key=lambda parts: (is_harmless(tried[parts]["scores"], first), tried[parts]["mean"]),
     )
-    write_json(
-        file,
-        {"tried": {" + ".join(parts): one for parts, one in tried.items()}, "chosen": list(best)},
-    )
+    write_tried(file, tried, chosen=list(best))
     return best, tried[best], mix(models, best)
 
 
@@ -334,10 +331,6 @@ def _about(parts: Parts, found: Found) -> str:
         if name in parts:
             about += f" and, for {parts.count(name) / len(parts):.2g}, {words}"
     return f"{about}. {fitted_on(sum(found['n_texts'].values()))}"
-
-
-def _print_progress(what: str, done: int, total: int, note: str) -> None:
-    print(f"{what}: {done} of {total} {note}", flush=True)
 
 
 if __name__ == "__main__":

@@ -53,6 +53,7 @@ from litotes.training.recipe import Recipe
 from litotes.training.run import train
 from litotes.training.teacher import Teacher
 from litotes.training.training_data import prepare
+from reproduction.printed_progress import PrintedProgress
 from reproduction.translation_numbers import over_seeds
 
 STUDY = Path(__file__).parent / "study_pruning_base.toml"
@@ -92,7 +93,9 @@ def main(words: Sequence[str] | None = None) -> None:
     jobs = plan(options, out)
     todo = {name: job for name, job in jobs.items() if not job.file.is_file()}
     failed = []
-    for outcome in run_jobs(todo, run_after_job, n_workers=options.workers, watch=_print_progress):
+    for outcome in run_jobs(
+        todo, run_after_job, n_workers=options.workers, watch=PrintedProgress()
+    ):
         if outcome.error is not None:
             failed.append(outcome.name)
             print(f"failed: {outcome.name}: {outcome.error}", file=sys.stderr)
@@ -219,10 +222,6 @@ def _difference(own: Sequence[float], dense: Sequence[float]) -> dict[str, Any]:
     """In points, paired by seed."""
     points = [100 * (one - other) for one, other in zip(own, dense, strict=True)]
     return {"points": statistics.mean(points), "interval": over_seeds(points)}
-
-
-def _print_progress(what: str, done: int, total: int, note: str) -> None:
-    print(f"{what}: {done} of {total} {note}", file=sys.stderr, flush=True)
 
 
 def _parse(words: Sequence[str] | None) -> argparse.Namespace:

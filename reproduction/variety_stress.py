@@ -30,6 +30,7 @@ from litotes.data.tasks import SARCASM, SENTIMENT
 from litotes.scale.jobs import run_jobs
 from litotes.scale.worker_pool import threads_per_worker
 from litotes.training.recipe import Recipe, apply_changes, recipe_of
+from reproduction.printed_progress import PrintedProgress
 from reproduction.variety_jobs import (
     SOURCE,
     VARIETIES,
@@ -111,7 +112,9 @@ def _run(options: argparse.Namespace, out: Path) -> None:
     _prepare(options, out)
     todo = {name: job for name, job in jobs.items() if not job.file.is_file()}
     failures = {}
-    for outcome in run_jobs(todo, run_variety_job, n_workers=options.workers, watch=_Progress()):
+    for outcome in run_jobs(
+        todo, run_variety_job, n_workers=options.workers, watch=PrintedProgress()
+    ):
         if outcome.error is not None:
             failures[outcome.name] = outcome.error
     for name, reason in failures.items():
@@ -130,7 +133,9 @@ def _prepare(options: argparse.Namespace, out: Path) -> None:
         jobs[name] = CaseJob(name, _source(options), options.texts, file)
     todo = {name: job for name, job in jobs.items() if not job.file.is_file()}
     workers, what = options.workers, "rewrites"
-    for outcome in run_jobs(todo, make_cases, n_workers=workers, watch=_Progress(), what=what):
+    for outcome in run_jobs(
+        todo, make_cases, n_workers=workers, watch=PrintedProgress(), what=what
+    ):
         if outcome.error is not None:
             raise UserError(f"{outcome.name}: {outcome.error}")
     cases = []
@@ -149,18 +154,6 @@ def _encoder(text: str) -> tuple[str, str]:
     if equals:
         return label, folder
     return Path(text).name, text
-
-
-class _Progress:
-    """Prints a line when another job is done, not for every look at the workers."""
-
-    def __init__(self) -> None:
-        self.last: tuple[str, int] | None = None
-
-    def __call__(self, what: str, done: int, total: int, note: str) -> None:
-        if self.last != (what, done):
-            print(f"{what}: {done} of {total} {note}", file=sys.stderr, flush=True)
-        self.last = what, done
 
 
 def _parse(words: Sequence[str] | None) -> argparse.Namespace:
