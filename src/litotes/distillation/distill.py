@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from litotes.core.errors import UserError
 from litotes.core.machine import machine
@@ -37,7 +37,7 @@ from litotes.distillation.prevalence import with_known_prevalence
 from litotes.distillation.settings import DistillRecipe
 from litotes.distillation.shapes import BASELINE, STUDENT, check_shapes, plan_shapes
 from litotes.distillation.students import StudentJob, run_student
-from litotes.distillation.teachers import TeacherJob, read_answers, run_teacher
+from litotes.distillation.teachers import read_answers, run_teacher
 from litotes.evaluation.evaluate import CellScores
 from litotes.report.figure import render_figure
 from litotes.scale.jobs import run_jobs
@@ -48,7 +48,14 @@ from litotes.training.workers import choose_workers
 FINISHED = "finished.json"
 """Written last: the key of what lies there."""
 
-Job = TypeVar("Job", TeacherJob, StudentJob)
+
+class ResumableJob(Protocol):
+    """What knows whether it was done before."""
+
+    def is_done(self) -> bool: ...
+
+
+Job = TypeVar("Job", bound=ResumableJob)
 
 
 @dataclass(frozen=True)
