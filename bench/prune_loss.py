@@ -4,6 +4,7 @@
         [--folds 4] [--no-control] [--sure 0.8] [--device cuda] [--workers 10] [--quick]
     python bench/prune_loss.py DATA --out runs/prune-base --encoder mpnet --learning-rate 3e-5
         --targets 2,3,4 --seeds 3 --cases google,reddit,sarcasm
+        [--heads 1] [--epochs 12] [--settle 8] [--other-texts]
 
 DATA holds besstie/ and glue/. For every case (Google and Reddit sentiment, Reddit sarcasm, SST-2)
 and seed: a dense model, then `prune --loss 0.5`. The truth is the test split (BESSTIE's and SST-2's
@@ -11,7 +12,8 @@ valid texts); of SST-2 4,000 texts are learned from and 10,000 others report as 
 leaves OUT/CASE-SEED.json, and what has one is not run again; a run that was stopped goes on.
 OUT/summary.json says for each case how many were accepted, the expected and the true loss of the
 chosen settings, and how often intervals cover: of all settings, with the error of the truth itself
-allowed for. --quick: 240 texts, an epoch of each phase; to see that it works, not for figures.
+allowed for. --other-texts: the dense model's answers to BESSTIE's other training texts are learned
+from as well. --quick: 240 texts, an epoch of each phase; to see that it works, not for figures.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ import numpy as np
 from litotes.core.machine import machine
 from litotes.core.storage import load_json, write_json
 from litotes.core.values import Example
+from litotes.data.keys import text_key
 from litotes.data.sources import load
 from litotes.pruning import PruneResult, PruneSettings, prune
 from litotes.pruning.frontier import Point
@@ -74,7 +77,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     out: Path = options.out
     waiting = []
     for name in options.cases.split(","):
-        tables = write_tables(CASES[name], options.data, out / "tables" / name, quick=options.quick)
+        folder = out / "tables" / name
+        more = other_texts(CASES[name], options.data) if options.other_texts else []
+        tables = write_tables(CASES[name], options.data, folder, more, quick=options.quick)
         waiting += [
             (options, name, seed, tables)
             for seed in range(options.seeds)
@@ -106,13 +111,30 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--encoder", default="minilm")
     parser.add_argument("--learning-rate", type=float, default=8e-5, help="of the dense model")
     parser.add_argument("--targets", help="times fewer operations, with commas between")
+    parser.add_argument("--heads", type=float, help="as `litotes prune` has it")
+    parser.add_argument("--epochs", type=int, help="likewise")
+    parser.add_argument("--settle", type=int, help="likewise")
+    parser.add_argument("--other-texts", action="store_true", help="of BESSTIE, without labels")
     parser.add_argument("--quick", action="store_true")
     return parser.parse_args(arguments)
 
 
-def write_tables(case: Case, data: Path, folder: Path, *, quick: bool) -> dict[str, str]:
-    """Sources for pruning: the texts of the case, and, where it has more than it learns from, fresh
-    ones that report.
+def other_texts(case: Case, data: Path) -> list[Example]:
+    """The source's training texts that the case does not have, without labels, and none that is
+    tested on.
+    """
+    corpus = load(case.source.format(data=data))
+    own = {text_key(one.text) for one in corpus.where(source=case.where, task=case.task)}
+    tested = {text_key(one.text) for one in corpus.where(split="valid")}
+    others = {text_key(one.text): one for one in corpus.where(split="train")}
+    return [replace(one, labels={}) for key, one in others.items() if key not in own | tested]
+
+
+def write_tables(
+    case: Case, data: Path, folder: Path, more: Sequence[Example] = (), *, quick: bool
+) -> dict[str, str]:
+    """Sources for pruning: the texts of the case with `more`, which have no labels, and, where it
+    has more than it learns from, fresh ones that report.
     """
     corpus = load(case.source.format(data=data)).where(source=case.where, task=case.task)
     parts = {split: corpus.where(split=split).examples for split in ("train", "valid")}
@@ -122,6 +144,8 @@ def write_tables(case: Case, data: Path, folder: Path, *, quick: bool) -> dict[s
     tested = parts["valid"][:N_QUICK] if quick else parts["valid"]
     folder.mkdir(parents=True, exist_ok=True)
     tables = {"data": _write_table(folder / "texts.csv", case, [*learned[:n_most], *tested])}
+    if more:
+        tables["data"] += f" + {_write_texts(folder / 'others.csv', more)}"
     if fresh:
         tables["held_out"] = _write_table(folder / "fresh.csv", case, fresh)
     return tables
@@ -136,6 +160,15 @@ def _write_table(file: Path, case: Case, examples: Sequence[Example]) -> str:
             writer.writerow([example.text, answer, example.variety or "", example.split])
     variety = "&variety=variety" if examples[0].variety else ""
     return f"table:{file}?label.{case.task}=answer{variety}&split=split"
+
+
+def _write_texts(file: Path, examples: Sequence[Example]) -> str:
+    """A table of texts alone."""
+    with file.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["text", "split"])
+        writer.writerows([one.text, one.split] for one in examples)
+    return f"table:{file}?split=split"
 
 
 def _file(options: argparse.Namespace, name: str, seed: int) -> Path:
@@ -169,6 +202,10 @@ def run_one(
     )
     if options.targets:
         settings = replace(settings, targets=tuple(map(float, options.targets.split(","))))
+    named = {"heads": options.heads, "epochs": options.epochs, "settle_epochs": options.settle}
+    settings = replace(
+        settings, **{name: value for name, value in named.items() if value is not None}
+    )
     if options.quick:
         recipe = recipe.changed(training__epochs=1, model__max_pieces=32)
         settings = replace(settings, targets=(1.5, 2.5), epochs=1, settle_epochs=1)

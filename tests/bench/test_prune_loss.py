@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bench.prune_loss import CASES, as_row, covers, summarize, write_tables
+from bench.prune_loss import CASES, as_row, covers, other_texts, summarize, write_tables
 from bench.prune_loss_page import BEGIN, END
 from bench.prune_loss_page import main as write_page
 from litotes.core.storage import load_json, write_json
@@ -91,3 +91,30 @@ def test_tables_keep_the_test_texts_apart(tmp_path: Path, monkeypatch: pytest.Mo
     assert not {one.text for one in data} & {one.text for one in fresh}
     with (tmp_path / "tables" / "texts.csv").open(encoding="utf-8", newline="") as stream:
         assert len(list(csv.reader(stream))) == 341
+
+
+def test_other_texts_are_neither_the_case_nor_tested_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def comment(text: str, source: str, split: str) -> Example:
+        return Example(text, {"sentiment": "negative"}, source=source, split=split)
+
+    examples = (
+        comment("Of the case.", "Google", "train"),
+        comment("of the case.", "Reddit", "train"),  # again, elsewhere
+        comment("Tested on.", "Reddit", "train"),
+        comment("Tested on.", "Google", "valid"),
+        comment("Another.", "Reddit", "train"),
+        comment("another.", "Reddit", "train"),
+    )
+    corpus = Corpus("made", examples, {"sentiment": SENTIMENT})
+    monkeypatch.setattr("bench.prune_loss.load", lambda _: corpus)
+    (other,) = other_texts(CASES["google"], tmp_path)
+    assert (other.text.lower(), other.labels) == ("another.", {})
+    tables = write_tables(CASES["google"], tmp_path, tmp_path / "tables", [other], quick=True)
+    kept = {one.text.lower(): one.labels for one in load(tables["data"])}
+    assert kept == {
+        "of the case.": {"sentiment": "negative"},
+        "tested on.": {"sentiment": "negative"},
+        "another.": {},
+    }
