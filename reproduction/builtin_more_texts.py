@@ -19,8 +19,9 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -49,6 +50,8 @@ Soft = dict[str, tuple[float, ...]]
 """{task: the probability of each class}"""
 Rated = tuple[Example, float]
 """A sentence and its mean rating."""
+Heard = Callable[[Sequence[Example]], Soft]
+"""How sarcastic neighbouring sentences are, as an answer; none where that is not known."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +62,14 @@ class MadeText:
     answers: Soft
 
 
-def with_ratings(lessons: Lessons, plan: DistillPlan, rated: Sequence[Rated]) -> Lessons:
-    """The lessons, and what VADER's raters said: of sentences and of passages."""
+def with_ratings(
+    lessons: Lessons, plan: DistillPlan, rated: Sequence[Rated], heard: Heard | None = None
+) -> Lessons:
+    """The lessons, and what VADER's raters said: of sentences and of passages.
+
+    heard: None: as the recipe states for their source.
+    """
+    heard = partial(stated_sarcasm, plan) if heard is None else heard
     sentiment = dict(lessons.answers["sentiment"])
     learned = {example_key(one) for one in plan.data.train}
     made = []
@@ -70,8 +79,8 @@ def with_ratings(lessons: Lessons, plan: DistillPlan, rated: Sequence[Rated]) ->
             before = sentiment.get(key)
             sentiment[key] = soft if before is None else mean_answer([before, soft])
         else:
-            made.append(MadeText(one.text, {"sentiment": soft} | _sarcasm_of(plan, one)))
-    made += passages(plan, rated)
+            made.append(MadeText(one.text, {"sentiment": soft} | heard([one])))
+    made += passages(plan, rated, heard)
     answers = {**lessons.answers, "sentiment": sentiment}
     return _with_texts(replace(lessons, answers=answers), made)
 
@@ -131,7 +140,7 @@ def dress(text: str, random: Random) -> str:
     return text
 
 
-def passages(plan: DistillPlan, rated: Sequence[Rated]) -> list[MadeText]:
+def passages(plan: DistillPlan, rated: Sequence[Rated], heard: Heard) -> list[MadeText]:
     """Neighbouring sentences of each document, by the mean of their ratings."""
     documents: dict[str, list[Rated]] = defaultdict(list)
     for one, rating in rated:
@@ -143,7 +152,7 @@ def passages(plan: DistillPlan, rated: Sequence[Rated]) -> list[MadeText]:
                 some = sentences[start : start + length]
                 text = " ".join(one.text for one, _ in some)
                 rating = sum(rating for _, rating in some) / length
-                soft = {"sentiment": _by_rating(plan, rating)} | _sarcasm_of(plan, some[0][0])
+                soft = {"sentiment": _by_rating(plan, rating)} | heard([one for one, _ in some])
                 made.append(MadeText(text, soft))
     return made
 
@@ -189,9 +198,10 @@ def _by_rating(plan: DistillPlan, rating: float) -> tuple[float, ...]:
     return tuple(by_label[str(label)] for label in plan.data.train.tasks["sentiment"].labels)
 
 
-def _sarcasm_of(plan: DistillPlan, example: Example) -> Soft:
+def stated_sarcasm(plan: DistillPlan, sentences: Sequence[Example]) -> Soft:
     """Where the recipe states how frequent it is in texts of this source."""
-    stated = plan.recipe.distill.prevalence.get(example.source or "", {}).get("sarcasm")
+    source = sentences[0].source or ""
+    stated = plan.recipe.distill.prevalence.get(source, {}).get("sarcasm")
     if stated is None:
         return {}
     return {"sarcasm": stated_shares(plan.data.train.tasks["sarcasm"], stated)}

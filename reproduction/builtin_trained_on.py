@@ -73,7 +73,9 @@ from reproduction.builtin_students import SHARE, make_plan
 from reproduction.printed_progress import PrintedProgress
 
 LATER = re.compile(r"-9\d{3}[a-z]?$")
-"""How the pairs of the texts end that `contrast` got after the second edition."""
+"""How the pairs of the texts end that `contrast` got between the second edition and the third."""
+LATEST = re.compile(r"-8\d{3}[a-z]?$")
+"""Of those that it got for the fourth."""
 Shares = tuple[float, ...]
 """The probability of each class."""
 Answered = Mapping[str, Shares]
@@ -117,13 +119,14 @@ MIXTURES: tuple[Parts, ...] = (
 
 @dataclass(frozen=True)
 class WayJob:
-    """One candidate to train."""
+    """One candidate to train. edition: the one that it begins as."""
 
     way: Way
     examples: tuple[Example, ...]
     lessons: Lessons
     folder: Path
     n_threads: int
+    edition: int = 2
 
     @property
     def model_folder(self) -> Path:
@@ -159,13 +162,16 @@ def main() -> None:
     save_model(finish(model, found, _about(best, found)), given.out / "model", card="")
 
 
-def as_the_second_edition(plan: DistillPlan) -> DistillPlan:
+def as_the_second_edition(plan: DistillPlan, *, latest: bool = False) -> DistillPlan:
     """The plan with the texts that the second edition's student had learned from and kept apart,
-    and the later ones whose topics it had learned from.
+    and the later ones whose topics it had learned from. latest: those of the fourth edition too.
     """
-    later = later_texts()
+    later, newest = later_texts(), later_texts(LATEST)
     whole = plan.data.whole
-    before = replace(whole, examples=tuple(one for one in whole if one.text not in later))
+    apart_from = later | newest
+    before = replace(whole, examples=tuple(one for one in whole if one.text not in apart_from))
+    if latest:
+        later |= newest
     data = prepare(plan.recipe.student, before)
     apart = {one.group for part in (data.held_out, data.reserved) if part for one in part}
     more = [
@@ -177,13 +183,13 @@ def as_the_second_edition(plan: DistillPlan) -> DistillPlan:
     return replace(plan, data=replace(data, train=train))
 
 
-def later_texts() -> set[str]:
+def later_texts(which: re.Pattern[str] = LATER) -> set[str]:
     """Texts that `contrast` did not have when the second edition was made."""
     found = set()
     for file in (files("litotes.data") / "contrast").iterdir():
         if file.name.endswith(".jsonl"):
             rows = map(json.loads, file.read_text("utf-8").splitlines())
-            found |= {row["text"] for row in rows if LATER.search(row.get("pair") or "")}
+            found |= {row["text"] for row in rows if which.search(row.get("pair") or "")}
     return found
 
 
@@ -262,9 +268,9 @@ def read_twice(lessons: Lessons, plan: DistillPlan, way: Way) -> Lessons:
 
 
 def train_on(job: WayJob, watch: Watch) -> None:
-    """The second edition, trained on; what stays as it was there stays so."""
+    """An edition, trained on; what stays as it was there stays so."""
     torch.set_num_threads(job.n_threads)
-    model = load_model(edition_folder(2))
+    model = load_model(edition_folder(job.edition))
     classifier, way = model.classifier, job.way
     settings = TrainingSettings(
         epochs=way.epochs,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -22,6 +23,7 @@ from reproduction.builtin_more_texts import (
     ours_and_older,
     passages,
     respell,
+    stated_sarcasm,
     with_ratings,
     with_repeats,
 )
@@ -73,7 +75,8 @@ def test_neighbours_of_one_document_are_joined_by_their_mean_rating() -> None:
             ("Far too loud.", "other", -3.0),
         )
     ]
-    made = {one.text: one.answers for one in passages(plan_of(), rated)}
+    heard = partial(stated_sarcasm, plan_of())
+    made = {one.text: one.answers for one in passages(plan_of(), rated, heard)}
     assert set(made) == {"Works well. Looks awful.", "Too loud. Far too loud."}
     assert made["Works well. Looks awful."]["sentiment"] == pytest.approx((0.5, 0.5))
     negative, positive = made["Too loud. Far too loud."]["sentiment"]
