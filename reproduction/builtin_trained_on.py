@@ -22,7 +22,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -38,6 +38,7 @@ from litotes.distillation.answers import with_even_answers
 from litotes.distillation.distill import run_all
 from litotes.distillation.plan import DistillPlan
 from litotes.distillation.prevalence import move_answer, stated_shares, with_known_prevalence
+from litotes.model.averaging import average_models
 from litotes.model.builtin import edition_folder
 from litotes.model.checkpoint import Model, load_model, save_model
 from litotes.model.folder import is_model_folder
@@ -106,6 +107,7 @@ WAYS = {
     "tweets twice": Way(32, 1, 5e-5, tweets=True),
 }
 FIRST, SECOND = "edition 1", "edition 2"
+EDITIONS = {FIRST: 1, SECOND: 2}
 MIXTURES: tuple[Parts, ...] = (
     *((name,) for name in WAYS),
     ("boldly", "gently"),
@@ -119,14 +121,16 @@ MIXTURES: tuple[Parts, ...] = (
 
 @dataclass(frozen=True)
 class WayJob:
-    """One candidate to train. edition: the one that it begins as."""
+    """One candidate to train. begins_as: folders of models, as whose mean it begins; the tasks and
+    facts of the first.
+    """
 
     way: Way
     examples: tuple[Example, ...]
     lessons: Lessons
     folder: Path
+    begins_as: tuple[Path, ...]
     n_threads: int
-    edition: int = 2
 
     @property
     def model_folder(self) -> Path:
@@ -144,13 +148,14 @@ def main() -> None:
     given = parser.parse_args()
     plan = as_the_second_edition(make_plan(given.data, given.out, "minilm"))
     lessons = make_lessons(plan, given.data)
-    heard = first_ears(lessons, plan)
+    heard, later = first_ears(lessons, plan), later_texts()
     jobs = {
         name: WayJob(
             way,
             plan.data.train.examples,
-            with_sarcasm(read_twice(lessons, plan, way), heard),
+            with_sarcasm(read_twice(lessons, plan, way, later), heard),
             given.out / name,
+            (edition_folder(2),),
             threads_per_worker(given.workers),
         )
         for name, way in WAYS.items()
@@ -254,12 +259,11 @@ def _move_of(
     return known, mean_answer([heard[example_key(one)] for one in older if one.source == source])
 
 
-def read_twice(lessons: Lessons, plan: DistillPlan, way: Way) -> Lessons:
-    """The lessons, and again what this way reads twice."""
+def read_twice(lessons: Lessons, plan: DistillPlan, way: Way, later: Set[str]) -> Lessons:
+    """The lessons, and again what this way reads twice. later: texts that `contrast` got later."""
     ours, older = ours_and_older(plan.data.train)
     chosen = []
     if way.focus:
-        later = later_texts()
         kinds = {text_key(one.text) for name in WRITTEN for one in load(f"{name}?kind={FOCUS}")}
         chosen += [one for one in ours if one.text in later or text_key(one.text) in kinds]
     if way.tweets:
@@ -268,9 +272,9 @@ def read_twice(lessons: Lessons, plan: DistillPlan, way: Way) -> Lessons:
 
 
 def train_on(job: WayJob, watch: Watch) -> None:
-    """An edition, trained on; what stays as it was there stays so."""
+    """Models, trained on; what stays as it was there stays so."""
     torch.set_num_threads(job.n_threads)
-    model = load_model(edition_folder(job.edition))
+    model = average_models(list(map(load_model, job.begins_as)))
     classifier, way = model.classifier, job.way
     settings = TrainingSettings(
         epochs=way.epochs,
@@ -305,25 +309,30 @@ def train_on(job: WayJob, watch: Watch) -> None:
 
 
 def choose(
-    candidates: Mapping[str, Model], data: Path, plan: DistillPlan, file: Path
+    candidates: Mapping[str, Model],
+    data: Path,
+    plan: DistillPlan,
+    file: Path,
+    mixtures: Sequence[Parts] = MIXTURES,
+    editions: Mapping[str, int] = EDITIONS,
 ) -> tuple[Parts, Found, Model]:
     """The mixture with the best mean that loses nothing more than it may in a set of another kind
     against the first edition; lines, temperatures and scores of all go into the file.
     """
     sets = texts_of_none(data, plan, N_OTHERS)
-    editions = {name: load_model(edition_folder(n)) for n, name in ((1, FIRST), (2, SECOND))}
-    models = {**candidates, **editions}
-    tasks, tokenizer = editions[SECOND].classifier.tasks.values(), editions[SECOND].tokenizer
+    models = dict(candidates)
+    models |= {name: load_model(edition_folder(number)) for name, number in editions.items()}
+    tasks, tokenizer = models[FIRST].classifier.tasks.values(), models[FIRST].tokenizer
     texts = {
         name: make_text_set(corpus.examples, tasks, tokenizer) for name, corpus in sets.items()
     }
     tried: dict[Parts, Found] = {}
-    for parts in ((FIRST,), (SECOND,), *MIXTURES):
+    for parts in (*((name,) for name in editions), *mixtures):
         tried[parts] = look(mix(models, parts), texts)
         print(" + ".join(parts), tried[parts]["mean"], tried[parts]["scores"], flush=True)
     first = tried[FIRST,]["scores"]
     best = max(
-        MIXTURES,
+        mixtures,
         key=lambda parts: (is_harmless(tried[parts]["scores"], first), tried[parts]["mean"]),
     )
     write_tried(file, tried, chosen=list(best))

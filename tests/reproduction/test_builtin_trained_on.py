@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -16,6 +17,8 @@ from litotes.model.checkpoint import load_model
 from litotes.training.lessons import Lessons
 from reproduction import builtin_trained_on
 from reproduction.builtin_trained_on import (
+    LATER,
+    LATEST,
     MIXTURES,
     WAYS,
     Way,
@@ -30,9 +33,10 @@ from reproduction.builtin_trained_on import (
 from tests.reproduction.test_builtin_more_texts import lessons_of, plan_of
 
 
-def test_the_later_texts_are_learned_from() -> None:
-    later = later_texts()
-    assert len(later) == 508
+@pytest.mark.parametrize(("which", "n"), [(LATER, 508), (LATEST, 1740)])
+def test_the_later_texts_are_learned_from(which: re.Pattern[str], n: int) -> None:
+    later = later_texts(which)
+    assert len(later) == n
     splits = {one.split for one in load("contrast") if one.text in later}
     assert splits == {"train"}
 
@@ -77,7 +81,7 @@ def test_weak_kinds_and_tweets_are_read_twice_and_others_once() -> None:
     n_again = {}
     for focus, tweets in product((False, True), repeat=2):
         way = Way(0, 1, 1e-4, focus=focus, tweets=tweets)
-        n_again[focus, tweets] = len(read_twice(lessons_of({}), plan, way).unlabelled)
+        n_again[focus, tweets] = len(read_twice(lessons_of({}), plan, way, set()).unlabelled)
     assert n_again == {
         (False, False): 0,
         (False, True): 1,
@@ -96,9 +100,8 @@ def test_what_a_mixture_is_made_of_is_told() -> None:
 
 
 def test_a_model_is_trained_on_and_keeps_what_was_frozen(
-    trained_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    trained_folder: Path, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(builtin_trained_on, "edition_folder", lambda number: trained_folder)
     before = load_model(trained_folder)
     task = next(iter(before.classifier.tasks.values()))
     texts = [f"text number {number}" for number in range(8)]
@@ -107,7 +110,9 @@ def test_a_model_is_trained_on_and_keeps_what_was_frozen(
     )
     lessons = Lessons({}, (), share=0.5, temperature=1.0)
     way = Way(seed=0, epochs=1, learning_rate=1e-3, focus=False)
-    train_on(WayJob(way, examples, lessons, tmp_path / "gently", 1), ignore_progress)
+    train_on(
+        WayJob(way, examples, lessons, tmp_path / "gently", (trained_folder,), 1), ignore_progress
+    )
     after: Any = load_model(tmp_path / "gently" / "model")
     old, new = before.classifier.state_dict(), after.classifier.state_dict()
     changed = {name for name, tensor in new.items() if not tensor.equal(old[name])}
