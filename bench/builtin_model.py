@@ -1,13 +1,13 @@
 """Puts a run into the package as an edition of the built-in model, with a card.
 
-    python bench/builtin_model.py RUN DATA --edition 3
+    python bench/builtin_model.py RUN DATA --edition 4
 
 It is kept compact and tested on texts it has never seen; the card says where it fails.
 
-RUN: a model that `reproduction.builtin_trained_on`, `builtin_mixture` or `litotes prune` has
+RUN: a model that `reproduction.builtin_with_readings`, `builtin_mixture` or `litotes prune` has
 made. DATA: a folder with
 besstie, tweeteval-irony, glue, vader and isarcasmeval2022 in it. Writes
-src/litotes/model/builtin/edition_3 and docs/results/builtin_edition_3.json. It becomes `builtin`
+src/litotes/model/builtin/edition_4 and docs/results/builtin_edition_4.json. It becomes `builtin`
 when its number ends `EDITIONS` in src/litotes/model/builtin/__init__.py.
 """
 

@@ -75,16 +75,19 @@ class Course:
     by_readers: bool = False
 
 
-READERS = "readers"
+READERS, EARS, TWEETS_TWICE = "readers", "first edition's ears", "tweets twice"
 WAYS = {
     READERS: Course((THIRD,), Way(40, 2, 5e-5), by_readers=True),
-    "first edition's ears": Course((THIRD,), Way(42, 1, 5e-5)),
-    "tweets twice": Course((THIRD, READERS), Way(43, 1, 3e-5, tweets=True)),
+    EARS: Course((THIRD,), Way(42, 1, 5e-5)),
+    TWEETS_TWICE: Course((THIRD, READERS), Way(43, 1, 3e-5, tweets=True)),
 }
 MIXTURES: tuple[Parts, ...] = (
     *((name,) for name in WAYS),
+    (READERS, EARS),
+    (EARS, TWEETS_TWICE),
     tuple(WAYS),
     (*WAYS, THIRD),
+    (EARS, TWEETS_TWICE, THIRD),
 )
 
 
