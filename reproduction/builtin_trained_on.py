@@ -22,7 +22,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Container, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -339,13 +339,21 @@ def choose(
     return best, tried[best], mix(models, best)
 
 
-def _about(parts: Parts, found: Found) -> str:
-    ways = len(set(parts) & set(WAYS))
-    about = f"The second edition, trained on in {counted(ways, 'way')}, the mean of their weights"
-    for name, words in ((FIRST, "the first edition's"), (SECOND, "its own")):
+def about_mixture(
+    base: str, parts: Parts, ways: Container[str], words: Mapping[str, str], found: Found
+) -> str:
+    """A sentence for people. base: what was trained on. words: whose weights an edition's are."""
+    n_ways = counted(len({part for part in parts if part in ways}), "way")
+    about = f"{base}, trained on in {n_ways}, the mean of their weights"
+    for name, whose in words.items():
         if name in parts:
-            about += f" and, for {parts.count(name) / len(parts):.2g}, {words}"
+            about += f" and, for {parts.count(name) / len(parts):.2g}, {whose}"
     return f"{about}. {fitted_on(sum(found['n_texts'].values()))}"
+
+
+def _about(parts: Parts, found: Found) -> str:
+    words = {FIRST: "the first edition's", SECOND: "its own"}
+    return about_mixture("The second edition", parts, WAYS, words, found)
 
 
 if __name__ == "__main__":

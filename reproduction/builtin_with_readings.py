@@ -22,7 +22,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from litotes.core.numbers import counted
 from litotes.core.values import Example
 from litotes.data.keys import example_key
 from litotes.distillation.answers import with_even_answers
@@ -33,7 +32,7 @@ from litotes.model.builtin import edition_folder
 from litotes.model.checkpoint import load_model, save_model
 from litotes.scale.worker_pool import threads_per_worker
 from litotes.training.lessons import Answers, Lessons
-from reproduction.builtin_mixture import Found, Parts, finish, fitted_on
+from reproduction.builtin_mixture import Found, Parts, finish
 from reproduction.builtin_more_texts import (
     Rated,
     Soft,
@@ -47,6 +46,7 @@ from reproduction.builtin_trained_on import (
     LATEST,
     Way,
     WayJob,
+    about_mixture,
     answer_all,
     as_the_second_edition,
     choose,
@@ -164,12 +164,8 @@ def heard_in(sentences: Sequence[Example]) -> Soft:
 
 
 def _about(parts: Parts, found: Found) -> str:
-    n_ways = counted(len(set(parts) & set(WAYS)), "way")
-    about = f"The third edition, trained on in {n_ways}, the mean of their weights"
-    for name, words in ((FIRST, "the first edition's"), (THIRD, "its own")):
-        if name in parts:
-            about += f" and, for {parts.count(name) / len(parts):.2g}, {words}"
-    return f"{about}. {fitted_on(sum(found['n_texts'].values()))}"
+    words = {FIRST: "the first edition's", THIRD: "its own"}
+    return about_mixture("The third edition", parts, WAYS, words, found)
 
 
 if __name__ == "__main__":
