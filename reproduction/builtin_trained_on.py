@@ -22,7 +22,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -141,11 +141,7 @@ class WayJob:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("data", type=Path)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--workers", type=int, default=2, help="trainings at the same time")
-    given = parser.parse_args()
+    given = read_options(__doc__)
     plan = as_the_second_edition(make_plan(given.data, given.out, "minilm"))
     lessons = make_lessons(plan, given.data)
     heard, later = first_ears(lessons, plan), later_texts()
@@ -161,10 +157,16 @@ def main() -> None:
         for name, way in WAYS.items()
     }
     run_all(jobs, train_on, n_workers=given.workers, what="ways", watch=PrintedProgress())
-    candidates = {name: load_model(job.model_folder) for name, job in jobs.items()}
-    best, found, model = choose(candidates, given.data, plan, given.out / "scores.json")
-    print(f"The best: {' + '.join(best)}", flush=True)
-    save_model(finish(model, found, _about(best, found)), given.out / "model", card="")
+    keep_best(jobs, given, plan, _about, MIXTURES, EDITIONS)
+
+
+def read_options(about: str | None) -> argparse.Namespace:
+    """What is asked of every script that trains editions on."""
+    parser = argparse.ArgumentParser(description=(about or "").split("\n")[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--workers", type=int, default=2, help="trainings at the same time")
+    return parser.parse_args()
 
 
 def as_the_second_edition(plan: DistillPlan, *, latest: bool = False) -> DistillPlan:
@@ -308,19 +310,19 @@ def train_on(job: WayJob, watch: Watch) -> None:
     save_model(trained, job.model_folder, card="")
 
 
-def choose(
-    candidates: Mapping[str, Model],
-    data: Path,
+def keep_best(
+    jobs: Mapping[str, WayJob],
+    given: argparse.Namespace,
     plan: DistillPlan,
-    file: Path,
-    mixtures: Sequence[Parts] = MIXTURES,
-    editions: Mapping[str, int] = EDITIONS,
-) -> tuple[Parts, Found, Model]:
-    """The mixture with the best mean that loses nothing more than it may in a set of another kind
-    against the first edition; lines, temperatures and scores of all go into the file.
+    about: Callable[[Parts, Found], str],
+    mixtures: Sequence[Parts],
+    editions: Mapping[str, int],
+) -> None:
+    """Keeps the mixture with the best mean that loses nothing more than it may in a set of another
+    kind against the first edition; lines, temperatures and scores of all are kept beside it.
     """
-    sets = texts_of_none(data, plan, N_OTHERS)
-    models = dict(candidates)
+    sets = texts_of_none(given.data, plan, N_OTHERS)
+    models = {name: load_model(job.model_folder) for name, job in jobs.items()}
     models |= {name: load_model(edition_folder(number)) for name, number in editions.items()}
     tasks, tokenizer = models[FIRST].classifier.tasks.values(), models[FIRST].tokenizer
     texts = {
@@ -335,8 +337,10 @@ def choose(
         mixtures,
         key=lambda parts: (is_harmless(tried[parts]["scores"], first), tried[parts]["mean"]),
     )
-    write_tried(file, tried, chosen=list(best))
-    return best, tried[best], mix(models, best)
+    write_tried(given.out / "scores.json", tried, chosen=list(best))
+    print(f"The best: {' + '.join(best)}", flush=True)
+    model = finish(mix(models, best), tried[best], about(best, tried[best]))
+    save_model(model, given.out / "model", card="")
 
 
 def about_mixture(

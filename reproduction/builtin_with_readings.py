@@ -10,14 +10,14 @@ learned from. OUT/model: the best. What is done is found again.
 - The texts are those of the second edition's student, so that what it kept apart stays apart, with
   those that `contrast` got later (on topics that were learned from).
 - Texts written for this project have their label and the third edition's answer, half and half.
-- Of older texts sentiment is as VADER's raters had it (`builtin_more_texts`). How sarcastic they
-  are, readers say (`sarcasm_readings`; of a passage that of its most sarcastic sentence), or, in
-  other ways, the first edition (`builtin_trained_on`).
+- Of older texts sentiment is as VADER's raters had it (`builtin_more_texts`), of sentences with a
+  label for half, with the third edition's answer. How sarcastic they are, readers say
+  (`sarcasm_readings`; of a passage that of its most sarcastic sentence), or, in other ways, the
+  first edition (`builtin_trained_on`; there raters count for three quarters).
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,10 +29,10 @@ from litotes.distillation.distill import run_all
 from litotes.distillation.plan import DistillPlan
 from litotes.distillation.prevalence import with_known_prevalence
 from litotes.model.builtin import edition_folder
-from litotes.model.checkpoint import load_model, save_model
+from litotes.model.checkpoint import load_model
 from litotes.scale.worker_pool import threads_per_worker
 from litotes.training.lessons import Answers, Lessons
-from reproduction.builtin_mixture import Found, Parts, finish
+from reproduction.builtin_mixture import Found, Parts
 from reproduction.builtin_more_texts import (
     Rated,
     Soft,
@@ -42,6 +42,7 @@ from reproduction.builtin_more_texts import (
 )
 from reproduction.builtin_students import SHARE, make_plan
 from reproduction.builtin_trained_on import (
+    FIRST,
     LATER,
     LATEST,
     Way,
@@ -49,9 +50,10 @@ from reproduction.builtin_trained_on import (
     about_mixture,
     answer_all,
     as_the_second_edition,
-    choose,
     first_ears,
+    keep_best,
     later_texts,
+    read_options,
     read_twice,
     train_on,
     with_sarcasm,
@@ -59,7 +61,7 @@ from reproduction.builtin_trained_on import (
 from reproduction.printed_progress import PrintedProgress
 from reproduction.sarcasm_readings import reading_of
 
-FIRST, THIRD = "edition 1", "edition 3"
+THIRD = "edition 3"
 EDITIONS = {FIRST: 1, THIRD: 3}
 ABOUT = "Learned from labels, raters, readers who looked for sarcasm, and two earlier editions."
 
@@ -92,27 +94,19 @@ MIXTURES: tuple[Parts, ...] = (
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("data", type=Path)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--workers", type=int, default=2, help="trainings at the same time")
-    given = parser.parse_args()
+    given = read_options(__doc__)
     plan = as_the_second_edition(make_plan(given.data, given.out, "minilm"), latest=True)
     jobs = make_jobs(plan, given.data, given.out, threads_per_worker(given.workers))
     for names in ((READERS,), [name for name in WAYS if name != READERS]):
         some = {name: jobs[name] for name in names}  # others begin with what readers taught
         run_all(some, train_on, n_workers=given.workers, what="ways", watch=PrintedProgress())
-    candidates = {name: load_model(job.model_folder) for name, job in jobs.items()}
-    best, found, model = choose(
-        candidates, given.data, plan, given.out / "scores.json", MIXTURES, EDITIONS
-    )
-    print(f"The best: {' + '.join(best)}", flush=True)
-    save_model(finish(model, found, _about(best, found)), given.out / "model", card="")
+    keep_best(jobs, given, plan, _about, MIXTURES, EDITIONS)
 
 
 def make_jobs(plan: DistillPlan, data: Path, out: Path, n_threads: int) -> dict[str, WayJob]:
-    by_readers = readers_lessons(plan, allowed_ratings(plan, data))
-    by_first = first_lessons(by_readers, plan, allowed_ratings(plan, data))
+    rated = allowed_ratings(plan, data)
+    by_readers = readers_lessons(plan, rated)
+    by_first = first_lessons(by_readers, plan, rated)
     heard, later = first_ears(by_first, plan), later_texts(LATER) | later_texts(LATEST)
     folders = {name: edition_folder(number) for name, number in EDITIONS.items()}
     jobs = {}
