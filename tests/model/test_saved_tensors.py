@@ -35,3 +35,12 @@ def test_a_part_that_is_not_here_is_named_with_its_folder(folder: Path, kind: st
     with pytest.raises(UserError, match=f"made with the {kind} 'homemade'") as refusal:
         load_model(folder)
     assert str(refusal.value).startswith(str(folder))
+
+
+def test_a_model_that_nothing_could_complete_is_kept_whole(folder: Path, tmp_path: Path) -> None:
+    """Only from a bundled encoder can steps away from it be taken back."""
+    model = load_model(folder)
+    save_model(model, tmp_path / "compact", card="", compact=True)
+    again = load_model(tmp_path / "compact").classifier.state_dict()
+    for name, tensor in model.classifier.state_dict().items():
+        assert again[name].equal(tensor), name

@@ -91,7 +91,7 @@ def save_model(model: Model, folder: Path, *, card: str, compact: bool = False) 
     """Writes the model folder; `litotes.json` comes last, so a folder that has it is whole.
 
     compact: matrices that a bundled encoder has as well are kept as steps away from it, a byte a
-    weight (`encoders/difference.py`).
+    weight (`encoders/difference.py`); a model of another encoder is kept whole.
     """
     make_folder(folder)
     for name in (DESCRIPTION, MANIFEST):

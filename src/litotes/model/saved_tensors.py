@@ -51,6 +51,7 @@ def tensors_to_save(
             n_omitted += 1
         else:
             kept[name] = tensor
+    compact = compact and bool(base)  # from any other encoder nobody could complete it
     if compact:
         kept = to_difference(kept, base)
     kept |= extra_tensors(encoder)
