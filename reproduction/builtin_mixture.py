@@ -173,17 +173,26 @@ def texts_of_none(data: Path, plan: DistillPlan, n_most: int = N_KEPT_APART) -> 
 
 def look(model: Model, texts: Mapping[str, TextSet]) -> dict[str, Any]:
     """Line, temperature and scores of every task."""
+    return judge(leads_of(model, texts), {name: len(own) for name, own in texts.items()})
+
+
+def judge(leads: Mapping[str, BySet], n_texts: Mapping[str, int]) -> dict[str, Any]:
+    """The same by answers that are there. leads: by task."""
     lines, temperatures = {}, {}
     scores: dict[str, float] = {}
-    for task, sets in leads_of(model, texts).items():
+    for task, sets in leads.items():
         line = lines[task] = draw_line(sets) if task in MOVED else 0.0
         temperatures[task] = choose_temperature(sets, line)
         scores |= {
             f"{name}, {task}": round(float(one.scores(np.array([line]))[0]), 4)
             for name, one in sets.items()
         }
-    n_texts = {name: len(own) for name, own in texts.items()}
-    found = {"lines": lines, "temperatures": temperatures, "n_texts": n_texts, "scores": scores}
+    found = {
+        "lines": lines,
+        "temperatures": temperatures,
+        "n_texts": dict(n_texts),
+        "scores": scores,
+    }
     return found | {"mean": round(sum(scores.values()) / len(scores), 4)}
 
 

@@ -1,0 +1,212 @@
+"""The fifth edition of the built-in model: students of five mpnet teachers that answered 277,000
+variants of the texts.
+
+    python -m reproduction.builtin_variants texts DATA OUT
+    python -m reproduction.builtin_variants teachers OUT [--workers 6] [--device cuda]
+    python -m reproduction.builtin_variants students OUT [--workers 6] [--device cuda]
+    python -m reproduction.builtin_variants last-pass OUT
+    python -m reproduction.builtin_variants keep DATA OUT
+    python bench/builtin_model.py OUT/model DATA --edition 5
+
+DATA: as `builtin_students` has it. `texts` takes three minutes on a CPU, `teachers` and `students`
+two and three on an H200, `last-pass` half an hour on two cores with bfloat16. What is done is found
+again. `keep` chooses, by texts that nothing has learned from: OUT/scores.json, OUT/model.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from litotes.core.values import Example
+from litotes.data.corpus import Corpus
+from litotes.data.keys import example_key, text_key
+from litotes.distillation.distill import run_all
+from litotes.distillation.plan import DistillPlan
+from litotes.model.builtin import edition_folder
+from litotes.model.checkpoint import Model, load_model, save_model
+from litotes.text.packing import make_text_set
+from reproduction.builtin_mixture import (
+    BySet,
+    Found,
+    Leads,
+    Parts,
+    finish,
+    fitted_on,
+    is_harmless,
+    judge,
+    look,
+    mix,
+    texts_of_none,
+    write_tried,
+)
+from reproduction.builtin_students import make_plan
+from reproduction.builtin_trained_on import as_the_second_edition
+from reproduction.imitated_texts import ASKED, N_FOLDS, PASSAGE, VARIANT, read_texts, write_texts
+from reproduction.imitation import (
+    TASKS,
+    TEXTS,
+    Student,
+    StudentJob,
+    TeacherJob,
+    load_leads,
+    run_student,
+    run_teacher,
+)
+from reproduction.imitation_on_cpu import LastPass, run_last_pass
+from reproduction.printed_progress import PrintedProgress
+
+STUDENTS = {
+    "variants": Student(50),
+    "ears": Student(52, ears=0.5),
+    "older twice": Student(53, epochs=2, older=2, ears=0.5),
+    "fourth edition on": Student(54, begins_as="4", learning_rate=1e-4, ears=0.5),
+    "no variants": Student(55, epochs=8, n_variants=0),
+    "faster": Student(51, learning_rate=4e-4, ears=0.25),
+}
+"""Ears: of the first edition, which hears strangers' sarcasm."""
+TRAINED_ON = "trained on"
+LAST_PASS = LastPass(("ears", "faster", "older twice"), seed=60, learning_rate=1.5e-4, ears=0.25)
+FIRST, FOURTH = "edition 1", "edition 4"
+MIXTURES: tuple[Parts, ...] = (
+    ("ears", "faster", "older twice"),
+    (TRAINED_ON, "faster"),
+    (TRAINED_ON, "ears", "faster", "older twice"),
+)
+"""Besides each student alone."""
+N_TEXTS = 110_000
+"""Of the last pass."""
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    given = _parse(words)
+    out: Path = given.out.resolve()
+    watch = PrintedProgress()
+    if given.step == "texts":
+        write_texts(make_data(given.data, out), given.data, out / TEXTS, teacher=given.teacher)
+    elif given.step == "teachers":
+        teachers = {}
+        for fold in (*range(N_FOLDS), None):
+            teachers[f"fold {fold}"] = TeacherJob(out, fold, given.teacher, given.device)
+        run_all(teachers, run_teacher, n_workers=given.workers, what="teachers", watch=watch)
+    elif given.step == "students":
+        jobs = {name: StudentJob(out, name, one, given.device) for name, one in STUDENTS.items()}
+        run_all(jobs, run_student, n_workers=given.workers, what="students", watch=watch)
+    elif given.step == "last-pass":
+        run_last_pass(out, TRAINED_ON, LAST_PASS, n_texts=N_TEXTS)
+    else:
+        keep(given.data, out)
+
+
+def make_data(data: Path, out: Path) -> DistillPlan:
+    """What the fourth edition learned from and kept apart."""
+    return as_the_second_edition(make_plan(data, out, "minilm"), latest=True)
+
+
+def keep(data: Path, out: Path) -> None:
+    """Keeps the best, with its line, its temperatures and what is known about it."""
+    plan = make_data(data, out)
+    sets = texts_of_none(data, plan)
+    folders = {name: StudentJob(out, name, Student(0), None) for name in (*STUDENTS, TRAINED_ON)}
+    folders = {name: job for name, job in folders.items() if job.is_done()}
+    models = {name: load_model(job.model_folder) for name, job in folders.items()}
+    asked = [text_key(row.text) for row in read_texts(out / TEXTS) if row.kind == ASKED]
+    n_texts = {name: len(corpus) for name, corpus in sets.items()}
+    tried: dict[Parts, Found] = {}
+    for name, job in folders.items():
+        leads = load_leads(job.folder)
+        by_task = {
+            task: leads_in(sets, task, dict(zip(asked, own.tolist(), strict=True)))
+            for task, own in leads.items()
+        }
+        tried[name,] = judge(by_task, n_texts)
+    models |= {FIRST: load_model(edition_folder(1)), FOURTH: load_model(edition_folder(4))}
+    tasks, tokenizer = models[FIRST].classifier.tasks.values(), models[FIRST].tokenizer
+    texts = {
+        name: make_text_set(corpus.examples, tasks, tokenizer) for name, corpus in sets.items()
+    }
+    for parts in ((FIRST,), (FOURTH,), *MIXTURES):
+        if all(part in models for part in parts):
+            tried[parts] = look(mix(models, parts), texts)
+            write_tried(out / "scores.json", tried)
+    first = tried[FIRST,]["scores"]
+    candidates = [parts for parts in tried if parts not in ((FIRST,), (FOURTH,))]
+    best = max(
+        candidates,
+        key=lambda parts: (is_harmless(tried[parts]["scores"], first), tried[parts]["mean"]),
+    )
+    write_tried(out / "scores.json", tried, chosen=list(best))
+    for parts, found in tried.items():
+        print(" + ".join(parts), found["mean"], found["scores"], flush=True)
+    print(f"The best: {' + '.join(best)}", flush=True)
+    model = finish(mix(models, best), tried[best], about(best, tried[best], out))
+    save_model(with_facts(model, out), out / "model", card="")
+
+
+def leads_in(sets: Mapping[str, Corpus], task: str, leads: Mapping[str, float]) -> BySet:
+    """What was answered to the texts of each set that have a label. leads: by the key of a text."""
+    second = TASKS[task].labels[1]
+    found = {}
+    for name, corpus in sets.items():
+        own: list[Example] = [one for one in corpus if task in one.labels]
+        gold = np.array([int(one.labels[task] == second) for one in own])
+        if len(set(gold.tolist())) == 2:
+            found[name] = Leads(np.array([leads[example_key(one)] for one in own]), gold)
+    return found
+
+
+def about(parts: Parts, found: Found, out: Path) -> str:
+    rows = read_texts(out / TEXTS)
+    n_variants = sum(row.kind == VARIANT for row in rows)
+    n_others = sum(row.kind not in (VARIANT, ASKED) for row in rows)
+    how = "A student"
+    if parts == (TRAINED_ON,):
+        how = f"The mean of {len(LAST_PASS.parts)} students, trained on,"
+    elif len(parts) > 1:
+        how = f"The mean of {len(parts)} students"
+    return (
+        f"{how} of {N_FOLDS} cross-fitted mpnet teachers, who answered {n_variants:,} variants of"
+        f" {n_others:,} texts. {fitted_on(sum(found['n_texts'].values()))}"
+    )
+
+
+def with_facts(model: Model, out: Path) -> Model:
+    """What an edition says about itself: of how its first weights came about, nothing."""
+    rows = read_texts(out / TEXTS)
+    old = load_model(edition_folder(4)).facts
+    own = {name: old[name] for name in ("key", "recipe", "versions")}
+    n_train = sum(row.kind not in (VARIANT, PASSAGE, ASKED) for row in rows)
+    notes = [note for note in old["notes"] if " student" not in note and " edition" not in note]
+    even = {task: [1.0] * len(one.labels) for task, one in TASKS.items()}
+    facts = {
+        **own,
+        "data": old["data"] | {"n_train": n_train},
+        "notes": [*notes, model.facts["notes"][-1]],
+        "class_weights": even,
+    }
+    return replace(model, facts=facts)
+
+
+def _parse(words: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    steps = parser.add_subparsers(dest="step", required=True)
+    for name in ("texts", "teachers", "students", "last-pass", "keep"):
+        step: Any = steps.add_parser(name)
+        if name in ("texts", "keep"):
+            step.add_argument("data", type=Path)
+        step.add_argument("out", type=Path)
+        if name in ("texts", "teachers"):
+            step.add_argument("--teacher", default="mpnet", help="an encoder's name or folder")
+        if name in ("teachers", "students"):
+            step.add_argument("--workers", type=int, default=6, help="trainings at the same time")
+            step.add_argument("--device")
+    return parser.parse_args(words)
+
+
+if __name__ == "__main__":
+    main()

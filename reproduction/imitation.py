@@ -1,0 +1,291 @@
+"""Teachers that are asked about hundreds of thousands of texts, and students that imitate them.
+
+What is learned and what is asked is in `imitated_texts`. Each teacher learns from all folds but
+one, by what people said, and answers everything. To a text of the teachers' own a student answers
+the mean of
+
+    what people said   and   what the one teacher answered that has not learned from its fold
+
+and to a variant, of which people have said nothing, what all teachers answered in the mean:
+
+    l = Σ_task KL(p_task ‖ q_task)
+
+A folder has the texts, the answers by teacher, and a folder for each student.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from litotes.core.device import choose_device
+from litotes.core.progress import Watch
+from litotes.core.values import MISSING
+from litotes.data.tasks import SARCASM, SENTIMENT
+from litotes.encoders import pretrained
+from litotes.model.builtin import edition_folder
+from litotes.model.checkpoint import Model, load_model, save_model
+from litotes.model.classifier import Classifier
+from litotes.text.packing import TextSet
+from litotes.text.tokenizer import Pieces, PieceTokenizer
+from litotes.training.epoch_loop import RunContext
+from litotes.training.inputs import PieceInputs, all_logits, freeze
+from litotes.training.lessons import SoftAnswers
+from litotes.training.loop import Loop
+from litotes.training.processes import Processes
+from litotes.training.settings import TrainingSettings
+from litotes.training.step import autocast
+from reproduction.imitated_texts import ASKED, N_FOLDS, OLDER, VARIANT, Row, read_texts
+
+TASKS = {task.name: task for task in (SENTIMENT, SARCASM)}
+TEXTS, ANSWERS = "texts.jsonl.gz", "answers.safetensors"
+STUDENTS_FOLDER = "students"
+FIRST = 1
+"""The edition whose ears hear strangers' sarcasm best."""
+LATEST = 4
+PREVALENCE = {"film reviews": 0.05, "product reviews": 0.05, "editorials": 0.05}
+"""Of sarcasm, as `distill_builtin.toml` states it."""
+SMALLEST = 1e-4
+"""Of a probability to be imitated."""
+TEACHER_SETTINGS = TrainingSettings(
+    epochs=3,
+    patience=3,
+    batch_texts=64,
+    learning_rate=4e-5,
+    held_out=0,
+    class_weights=False,
+    checkpoint_seconds=1e6,
+)
+
+
+@dataclass(frozen=True)
+class Student:
+    """What students differ in.
+
+    begins_as: an encoder, or the number of an edition. n_variants: of all of them; None: all.
+    share: of the teacher against what else is known of a text. ears: of the first edition, how much
+    they count for the sarcasm of older texts. older: how often they are read, ours once.
+    """
+
+    seed: int
+    epochs: int = 3
+    learning_rate: float = 2e-4
+    begins_as: str = "minilm"
+    n_variants: int | None = None
+    share: float = 0.5
+    ears: float = 0.0
+    older: int = 1
+
+
+N_PER_STEP = 256
+
+
+@dataclass(frozen=True)
+class TeacherJob:
+    """A teacher that does not learn from `fold`; fold None: the first edition, which is asked."""
+
+    out: Path
+    fold: int | None
+    teacher: str
+    device: str | None
+
+    @property
+    def folder(self) -> Path:
+        return self.out / ("ears" if self.fold is None else f"teacher-{self.fold}")
+
+    def is_done(self) -> bool:
+        return (self.folder / ANSWERS).is_file()
+
+
+@dataclass(frozen=True)
+class StudentJob:
+    out: Path
+    name: str
+    student: Student
+    device: str | None
+
+    @property
+    def folder(self) -> Path:
+        return self.out / STUDENTS_FOLDER / self.name.replace(" ", "-")
+
+    @property
+    def model_folder(self) -> Path:
+        return self.folder / "model"
+
+    def is_done(self) -> bool:
+        return (self.folder / ANSWERS).is_file()
+
+
+def run_teacher(job: TeacherJob, watch: Watch) -> None:
+    """Trains on the other folds and answers every text; keeps the answers alone."""
+    rows, device = read_texts(job.out / TEXTS), choose_device(job.device)
+    if job.fold is None:
+        model = load_model(edition_folder(FIRST))
+        classifier, tokenizer = model.classifier.to(device), model.tokenizer
+    else:
+        source = pretrained.load(job.teacher)
+        torch.manual_seed(job.fold)
+        classifier = Classifier(source.encoder, list(TASKS.values()), head="mean", dropout=0.1)
+        classifier, tokenizer = classifier.to(device), source.tokenizer
+        learned = [row for row in rows if row.kind not in (VARIANT, ASKED)]
+        learned = [row for row in learned if row.fold != job.fold]
+        context = RunContext(device, job.folder, str(job.fold), Processes(), watch)
+        texts, shares = text_set(learned, tokenizer), known_shares(learned)
+        learn(classifier, texts, shares, TEACHER_SETTINGS, seed=job.fold, context=context)
+    save_answers(answer(classifier, tokenizer, rows, device), job.folder)
+
+
+def run_student(job: StudentJob, watch: Watch) -> None:
+    student, device = job.student, choose_device(job.device)
+    rows = read_texts(job.out / TEXTS)
+    shares = imitated_shares(rows, job.out, student)
+    chosen = chosen_places(rows, student)
+    model = begin(student)
+    settings = TrainingSettings(
+        epochs=student.epochs,
+        patience=student.epochs,
+        batch_texts=N_PER_STEP,
+        learning_rate=student.learning_rate,
+        freeze_below=1,
+        held_out=0,
+        class_weights=False,
+        checkpoint_seconds=1e6,
+    )
+    classifier = model.classifier.to(device)
+    freeze(classifier, settings.freeze_below)
+    learned = [rows[place] for place in chosen]
+    own = {task: share[chosen] for task, share in shares.items()}
+    context = RunContext(device, job.folder, job.name, Processes(), watch)
+    texts = text_set(learned, model.tokenizer)
+    learn(classifier, texts, own, settings, seed=student.seed, context=context)
+    asked = [row for row in rows if row.kind == ASKED]
+    answers = answer(classifier, model.tokenizer, asked, device)
+    kept = replace(model, classifier=classifier.cpu().eval(), calibration={})
+    save_model(kept, job.model_folder, card="", compact=True)
+    save_answers(answers, job.folder)
+
+
+def begin(student: Student) -> Model:
+    if student.begins_as.isdigit():
+        return load_model(edition_folder(int(student.begins_as)))
+    source = pretrained.load(student.begins_as)
+    torch.manual_seed(student.seed)
+    classifier = Classifier(source.encoder, list(TASKS.values()), head="linear", dropout=0.1)
+    facts = load_model(edition_folder(LATEST)).facts  # of the same texts; the rest is written anew
+    return Model(classifier, source.tokenizer, source.name, source.sha256, {}, facts)
+
+
+def chosen_places(rows: Sequence[Row], student: Student) -> list[int]:
+    """Of the texts a student learns from, each as often as it is read."""
+    variants = [place for place, row in enumerate(rows) if row.kind == VARIANT]
+    if student.n_variants is not None:
+        order = np.random.default_rng(student.seed).permutation(len(variants))
+        variants = [variants[place] for place in order[: student.n_variants]]
+    others = [place for place, row in enumerate(rows) if row.kind not in (VARIANT, ASKED)]
+    chosen = [*others, *variants]
+    more = [place for place in chosen if rows[place].older]
+    return [*chosen, *(more * (student.older - 1))]
+
+
+def known_shares(rows: Sequence[Row]) -> dict[str, Tensor]:
+    """How probable the second class is, by people; not a number where nothing is known. (text,)"""
+    found = {}
+    for task in TASKS:
+        values = [getattr(row, task) for row in rows]
+        found[task] = torch.tensor([np.nan if value is None else value for value in values])
+    return found
+
+
+def imitated_shares(rows: Sequence[Row], out: Path, student: Student) -> dict[str, Tensor]:
+    """What a student is to answer. {task: (text,)}"""
+    teachers = [load_shares(out / f"teacher-{fold}") for fold in range(N_FOLDS)]
+    folds = torch.tensor([row.fold for row in rows])
+    is_variant = torch.tensor([row.kind == VARIANT for row in rows])
+    found = {}
+    for task, known in known_shares(rows).items():
+        several = torch.stack([shares[task] for shares in teachers])  # (teacher, text)
+        unseen = several.gather(0, folds.clamp(min=0)[None])[0]
+        taught = torch.where(is_variant, several.mean(0), unseen)
+        if task == SARCASM.name and student.ears:
+            taught = mix_ears(taught, rows, load_shares(out / "ears")[task], student.ears)
+        mixed = student.share * taught + (1 - student.share) * known
+        found[task] = torch.where(known.isnan(), taught, mixed)
+    return found
+
+
+def mix_ears(taught: Tensor, rows: Sequence[Row], heard: Tensor, share: float) -> Tensor:
+    """The first edition's answers to older texts, moved to how rare sarcasm is in their source."""
+    heard = heard.clamp(SMALLEST, 1 - SMALLEST)
+    moved = heard
+    for source, known in PREVALENCE.items():
+        of_it = torch.tensor([row.source == source for row in rows])
+        bases = of_it & torch.tensor([row.kind == OLDER for row in rows])
+        mean = heard[bases].mean()
+        odds = heard / (1 - heard) * (known / (1 - known)) / (mean / (1 - mean))
+        moved = torch.where(of_it, odds / (1 + odds), moved)
+    older = torch.tensor([row.older for row in rows])
+    return torch.where(older, share * moved + (1 - share) * taught, taught)
+
+
+def learn(
+    classifier: Classifier,
+    texts: TextSet,
+    shares: Mapping[str, Tensor],
+    settings: TrainingSettings,
+    *,
+    seed: int,
+    context: RunContext,
+) -> None:
+    context.folder.mkdir(parents=True, exist_ok=True)
+    inputs, teacher = PieceInputs(texts, context.device), soft_answers(shares)
+    loop = Loop(classifier, inputs, settings, seed=seed, context=context, teacher=teacher)
+    loop.run()
+
+
+def soft_answers(shares: Mapping[str, Tensor]) -> SoftAnswers:
+    """As answers that count alone; where nothing is known, nothing."""
+    logits, weights = {}, {}
+    for task, share in shares.items():
+        second = share.nan_to_num(0.5).clamp(SMALLEST, 1 - SMALLEST)
+        logits[task] = torch.stack([1 - second, second], -1).log().float()  # (text, class)
+        weights[task] = (~share.isnan()).float()
+    return SoftAnswers(logits, 1.0, 1.0, shares=weights, weights=weights)
+
+
+def text_set(rows: Sequence[Row], tokenizer: PieceTokenizer) -> TextSet:
+    texts = [row.text for row in rows]
+    pieces: Sequence[Pieces] = tokenizer.encode(texts, [None] * len(texts))
+    missing = torch.full((len(rows),), MISSING)
+    zeros = torch.zeros(len(rows), dtype=torch.long)
+    return TextSet(pieces, dict.fromkeys(TASKS, missing), zeros, ("all",))
+
+
+def answer(
+    classifier: Classifier, tokenizer: PieceTokenizer, rows: Sequence[Row], device: torch.device
+) -> dict[str, Tensor]:
+    """By how much the second class leads. {task: (text,)}"""
+    inputs = PieceInputs(text_set(rows, tokenizer), device)
+    with torch.inference_mode(), autocast(TEACHER_SETTINGS, device):
+        logits = all_logits(inputs, classifier)
+    return {task: values[:, 1] - values[:, 0] for task, values in logits.items()}
+
+
+def save_answers(answers: Mapping[str, Tensor], folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    halves = {task: values.half().contiguous() for task, values in answers.items()}
+    save_file(halves, folder / ANSWERS)
+
+
+def load_leads(folder: Path) -> dict[str, Tensor]:
+    """{task: (text,)}"""
+    return {task: lead.float() for task, lead in load_file(folder / ANSWERS).items()}
+
+
+def load_shares(folder: Path) -> dict[str, Tensor]:
+    return {task: lead.sigmoid() for task, lead in load_leads(folder).items()}

@@ -1,0 +1,160 @@
+"""reproduction/imitation.py: what is imitated, and by whom; students, to their answers."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from litotes.core.progress import ignore_progress
+from litotes.encoders import pretrained
+from litotes.model.checkpoint import Model, load_model
+from litotes.model.classifier import Classifier
+from reproduction import imitation
+from reproduction.builtin_variants import LAST_PASS, MIXTURES, STUDENTS, TRAINED_ON
+from reproduction.imitated_texts import ASKED, N_FOLDS, OLDER, OWN, VARIANT, Row
+from reproduction.imitation import (
+    TASKS,
+    TEXTS,
+    Student,
+    StudentJob,
+    TeacherJob,
+    answer,
+    chosen_places,
+    imitated_shares,
+    load_leads,
+    run_student,
+    run_teacher,
+    save_answers,
+    soft_answers,
+    text_set,
+)
+from reproduction.imitation_on_cpu import LastPass, batches_by_length, pad, train_padded
+
+ROWS = [
+    Row("it is great", OWN, older=False, fold=0, sentiment=1.0, sarcasm=0.0),
+    Row("it is bad", OLDER, older=True, fold=1, source="film reviews", sentiment=0.2),
+    Row("a tea queue", VARIANT, older=True, fold=1, source="tweets"),
+    Row("love the tea", ASKED, older=False, fold=-1),
+]
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """Texts, and answers: teacher k leads by k."""
+    with gzip.open(tmp_path / TEXTS, "wt", encoding="utf-8") as stream:
+        stream.writelines(json.dumps(asdict(row)) + "\n" for row in ROWS)
+    for fold in range(N_FOLDS):
+        leads = torch.full((len(ROWS),), float(fold))
+        save_answers(dict.fromkeys(TASKS, leads), tmp_path / f"teacher-{fold}")
+    save_answers(dict.fromkeys(TASKS, torch.zeros(len(ROWS))), tmp_path / "ears")
+    return tmp_path
+
+
+def sigmoid(lead: float) -> float:
+    return 1 / (1 + math.exp(-lead))
+
+
+def test_only_the_teacher_that_has_not_seen_a_text_answers_it(out: Path) -> None:
+    found = imitated_shares(ROWS, out, Student(0, share=0.5))
+    mean = sum(map(sigmoid, range(N_FOLDS))) / N_FOLDS
+    expected = [(0.5 + 1) / 2, (sigmoid(1) + 0.2) / 2, mean]
+    assert found["sentiment"][:3].tolist() == pytest.approx(expected, abs=1e-3)
+    # nothing is known of its sarcasm
+    assert found["sarcasm"][1].item() == pytest.approx(sigmoid(1), abs=1e-3)
+
+
+def test_ears_count_for_the_sarcasm_of_older_texts_alone(out: Path) -> None:
+    taught = imitated_shares(ROWS, out, Student(0))
+    heard = imitated_shares(ROWS, out, Student(0, ears=1.0))
+    assert heard["sentiment"].equal(taught["sentiment"])
+    assert heard["sarcasm"][0] == taught["sarcasm"][0]
+    assert heard["sarcasm"][1].item() == pytest.approx(0.05)  # what is known of film reviews
+    assert heard["sarcasm"][2].item() == pytest.approx(0.5)
+
+
+def test_texts_are_read_as_often_as_a_student_says() -> None:
+    assert chosen_places(ROWS, Student(0)) == [0, 1, 2]
+    assert chosen_places(ROWS, Student(0, n_variants=0)) == [0, 1]
+    assert chosen_places(ROWS, Student(0, older=3)) == [0, 1, 2, 1, 2, 1, 2]
+
+
+def test_nothing_is_learned_of_what_is_not_known() -> None:
+    found = soft_answers({"sentiment": torch.tensor([0.25, float("nan"), 1.0])})
+    assert found.logits["sentiment"][0].exp().tolist() == pytest.approx([0.75, 0.25])
+    assert found.weights is not None
+    assert found.weights["sentiment"].tolist() == [1, 0, 1]
+    assert found.logits["sentiment"].isfinite().all()
+
+
+def tiny_model(tiny_folder: Path) -> Model:
+    source = pretrained.load(str(tiny_folder))
+    torch.manual_seed(0)
+    classifier = Classifier(source.encoder, list(TASKS.values()), head="linear", dropout=0.1)
+    return Model(classifier.eval(), source.tokenizer, source.name, source.sha256)
+
+
+def test_a_teacher_answers_everything_and_a_student_what_is_asked(
+    out: Path, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = TeacherJob(out, 0, str(tiny_folder), "cpu")
+    (job.folder / imitation.ANSWERS).unlink()
+    run_teacher(job, ignore_progress)
+    assert job.is_done()
+    assert len(load_leads(job.folder)["sarcasm"]) == len(ROWS)
+    monkeypatch.setattr(imitation, "begin", lambda student: tiny_model(tiny_folder))
+    student = StudentJob(out, "a student", Student(1, epochs=2), "cpu")
+    run_student(student, ignore_progress)
+    assert student.is_done()
+    saved = load_model(student.model_folder)
+    again = answer(saved.classifier, saved.tokenizer, ROWS[3:], torch.device("cpu"))
+    kept = load_leads(student.folder)
+    assert kept["sentiment"].tolist() == pytest.approx(again["sentiment"].tolist(), abs=0.02)
+
+
+def weights_after(model: Model, rate: float) -> dict[str, Tensor]:
+    pieces = text_set(ROWS, model.tokenizer).pieces
+    shares = {
+        "sentiment": torch.tensor([1.0, 0.2, 0.9, 0.4]),
+        "sarcasm": torch.tensor([float("nan"), 0.1, 0.8, 0.5]),
+    }
+    course = LastPass((), seed=0, learning_rate=rate, ears=0.0)
+    after = train_padded(model, pieces, shares, course)
+    state: dict[str, Any] = after.classifier.state_dict()
+    return {name: tensor.clone() for name, tensor in state.items()}
+
+
+def test_the_last_pass_changes_all_but_the_frozen(tiny_folder: Path) -> None:
+    model = tiny_model(tiny_folder)
+    before = {name: tensor.clone() for name, tensor in model.classifier.state_dict().items()}
+    same = weights_after(model, 0.0)
+    assert all(same[name].equal(tensor) for name, tensor in before.items())
+    after = weights_after(model, 1e-2)
+    changed = {name for name, tensor in before.items() if not after[name].equal(tensor)}
+    assert any(name.startswith("heads.sarcasm") for name in changed)
+    assert any(".blocks.1." in name for name in changed)
+    assert not any("embeddings" in name or ".blocks.0." in name for name in changed)
+
+
+def test_padding_and_batches_lose_no_text() -> None:
+    ids, live = pad([[5, 6, 7], [8]])
+    assert ids.tolist() == [[5, 6, 7], [8, 0, 0]]
+    assert live.tolist() == [[1, 1, 1], [1, 0, 0]]
+    lengths = [number % 7 + 1 for number in range(300)]
+    batches = list(batches_by_length(lengths, seed=0))
+    assert sorted(place for batch in batches for place in batch) == list(range(300))
+    assert batches != list(batches_by_length(lengths, seed=1))
+
+
+def test_mixtures_are_of_students_that_there_are() -> None:
+    known = {*STUDENTS, TRAINED_ON}
+    assert all(set(parts) <= known for parts in MIXTURES)
+    assert set(LAST_PASS.parts) <= set(STUDENTS)
+    assert len({student.seed for student in STUDENTS.values()}) == len(STUDENTS)
