@@ -85,6 +85,13 @@ class Leads:
         sure = 1 / (1 + np.exp(-np.abs(odds)))
         return reliability(sure, (odds > 0) == (self.gold == 1)).ece
 
+    def area(self) -> float:
+        """Under the ROC curve: how often a text of the second class leads one of the first."""
+        first, second = np.sort(self.lead[self.gold == 0]), self.lead[self.gold == 1]
+        below = np.searchsorted(first, second, side="left")
+        up_to = np.searchsorted(first, second, side="right")  # of equals half count
+        return float((below + up_to).mean() / (2 * len(first)))
+
     def resampled(self, generator: np.random.Generator) -> Leads:
         places = generator.integers(0, len(self.gold), len(self.gold))
         return Leads(self.lead[places], self.gold[places])
@@ -180,6 +187,7 @@ def judge(leads: Mapping[str, BySet], n_texts: Mapping[str, int]) -> dict[str, A
     """The same by answers that are there. leads: by task."""
     lines, temperatures = {}, {}
     scores: dict[str, float] = {}
+    areas: list[float] = []
     for task, sets in leads.items():
         line = lines[task] = draw_line(sets) if task in MOVED else 0.0
         temperatures[task] = choose_temperature(sets, line)
@@ -187,13 +195,15 @@ def judge(leads: Mapping[str, BySet], n_texts: Mapping[str, int]) -> dict[str, A
             f"{name}, {task}": round(float(one.scores(np.array([line]))[0]), 4)
             for name, one in sets.items()
         }
+        areas += [one.area() for one in sets.values()]
     found = {
         "lines": lines,
         "temperatures": temperatures,
         "n_texts": dict(n_texts),
         "scores": scores,
     }
-    return found | {"mean": round(sum(scores.values()) / len(scores), 4)}
+    means = {"mean": scores.values(), "area": areas}
+    return found | {name: round(sum(some) / len(some), 4) for name, some in means.items()}
 
 
 def leads_of(model: Model, texts: Mapping[str, TextSet]) -> dict[str, dict[str, Leads]]:

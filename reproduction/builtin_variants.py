@@ -1,4 +1,4 @@
-"""The fifth edition of the built-in model: students of five mpnet teachers that answered 277,000
+"""The fifth edition of the built-in model: students of five mpnet teachers that answered 268,000
 variants of the texts.
 
     python -m reproduction.builtin_variants texts DATA OUT
@@ -79,6 +79,8 @@ MIXTURES: tuple[Parts, ...] = (
     (TRAINED_ON, "ears", "faster", "older twice"),
 )
 """Besides each student alone."""
+AS_GOOD = 0.002
+"""Of a mean of macro-F1: less than these texts can tell."""
 N_TEXTS = 110_000
 """Of the last pass."""
 
@@ -134,18 +136,26 @@ def keep(data: Path, out: Path) -> None:
         if all(part in models for part in parts):
             tried[parts] = look(mix(models, parts), texts)
             write_tried(out / "scores.json", tried)
-    first = tried[FIRST,]["scores"]
-    candidates = [parts for parts in tried if parts not in ((FIRST,), (FOURTH,))]
-    best = max(
-        candidates,
-        key=lambda parts: (is_harmless(tried[parts]["scores"], first), tried[parts]["mean"]),
-    )
+    best = choose(tried)
     write_tried(out / "scores.json", tried, chosen=list(best))
     for parts, found in tried.items():
-        print(" + ".join(parts), found["mean"], found["scores"], flush=True)
+        print(" + ".join(parts), found["mean"], found["area"], found["scores"], flush=True)
     print(f"The best: {' + '.join(best)}", flush=True)
     model = finish(mix(models, best), tried[best], about(best, tried[best], out))
     save_model(with_facts(model, out), out / "model", card="")
+
+
+def choose(tried: Mapping[Parts, Found]) -> Parts:
+    """The largest area under the ROC curve among those whose mean of macro-F1 is as good as the
+    best one's, of those that lose nothing against the first edition elsewhere.
+    """
+    first = tried[FIRST,]["scores"]
+    candidates = [parts for parts in tried if parts not in ((FIRST,), (FOURTH,))]
+    harmless = [parts for parts in candidates if is_harmless(tried[parts]["scores"], first)]
+    left = harmless or candidates
+    best = max(tried[parts]["mean"] for parts in left)
+    alike = [parts for parts in left if tried[parts]["mean"] >= best - AS_GOOD]
+    return max(alike, key=lambda parts: tried[parts]["area"])
 
 
 def leads_in(sets: Mapping[str, Corpus], task: str, leads: Mapping[str, float]) -> BySet:

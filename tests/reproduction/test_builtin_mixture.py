@@ -67,6 +67,12 @@ def test_the_temperature_is_that_of_the_sets_together() -> None:
     assert 1 < choose_temperature(apart, 0.5) < 2
 
 
+def test_the_area_is_how_often_the_second_class_leads() -> None:
+    lead, gold = np.array([0.0, 1.0, 1.0, 2.0]), np.array([0, 0, 1, 1])
+    assert Leads(lead, gold).area() == pytest.approx(3.5 / 4)  # of four pairs one is even
+    assert Leads(-lead, gold).area() == pytest.approx(0.5 / 4)
+
+
 def found(reserved: float, elsewhere: float) -> dict[str, Any]:
     scores = {"reserved, sarcasm": reserved, "other tweets, sarcasm": elsewhere}
     return {"scores": scores, "mean": (reserved + elsewhere) / 2}

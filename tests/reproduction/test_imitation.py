@@ -18,7 +18,15 @@ from litotes.encoders import pretrained
 from litotes.model.checkpoint import Model, load_model
 from litotes.model.classifier import Classifier
 from reproduction import imitation
-from reproduction.builtin_variants import LAST_PASS, MIXTURES, STUDENTS, TRAINED_ON
+from reproduction.builtin_variants import (
+    AS_GOOD,
+    FIRST,
+    LAST_PASS,
+    MIXTURES,
+    STUDENTS,
+    TRAINED_ON,
+    choose,
+)
 from reproduction.imitated_texts import ASKED, N_FOLDS, OLDER, OWN, VARIANT, Row
 from reproduction.imitation import (
     TASKS,
@@ -158,3 +166,18 @@ def test_mixtures_are_of_students_that_there_are() -> None:
     assert all(set(parts) <= known for parts in MIXTURES)
     assert set(LAST_PASS.parts) <= set(STUDENTS)
     assert len({student.seed for student in STUDENTS.values()}) == len(STUDENTS)
+
+
+def test_of_those_that_are_as_good_the_larger_area_is_chosen() -> None:
+    def found(mean: float, area: float, elsewhere: float = 0.6) -> dict[str, Any]:
+        return {"mean": mean, "area": area, "scores": {"other tweets, sarcasm": elsewhere}}
+
+    tried = {
+        (FIRST,): found(0.9, 0.99),
+        ("a",): found(0.73, 0.80),
+        ("b",): found(0.73 - AS_GOOD / 2, 0.81),
+        ("c",): found(0.73 - 2 * AS_GOOD, 0.82),
+        ("d",): found(0.75, 0.83, elsewhere=0.5),
+    }
+    assert choose(tried) == ("b",)
+    assert choose({(FIRST,): found(0.9, 0.99), ("d",): found(0.7, 0.8, elsewhere=0.5)}) == ("d",)
