@@ -39,12 +39,13 @@ from reproduction.builtin_more_texts import (
     POSITIVE,
     SLOPE,
     WRITTEN,
+    Rated,
     Soft,
     allowed_ratings,
     ours_and_older,
     passages,
 )
-from reproduction.builtin_students import TESTS, load_tests
+from reproduction.builtin_students import load_tests
 from reproduction.builtin_with_readings import heard_in
 from reproduction.sarcasm_readings import reading_of
 from reproduction.text_variants import Base, find_neighbours, make_variants
@@ -53,7 +54,6 @@ N_FOLDS = 5
 N_EACH = 8
 """Variants of a text."""
 OWN, OLDER, PASSAGE, VARIANT, ASKED = "own", "older", "passage", "variant", "asked"
-KINDS = (OWN, OLDER, PASSAGE, VARIANT, ASKED)
 PIECE_WORD = re.compile(r"[a-z]{3,}")
 
 
@@ -140,8 +140,8 @@ def _passage_row(base: Row, text: str, answers: Soft, plan: DistillPlan) -> Row:
     return replace(base, text=text, sentiment=answers["sentiment"][place], sarcasm=sarcasm)
 
 
-def _by_document(rated: Sequence[tuple[Example, float]]) -> dict[str | None, list]:
-    found: dict[str | None, list] = {}
+def _by_document(rated: Sequence[Rated]) -> dict[str | None, list[Rated]]:
+    found: dict[str | None, list[Rated]] = {}
     for one, rating in rated:
         found.setdefault(one.group, []).append((one, rating))
     return found
@@ -196,6 +196,3 @@ def word_vectors(words: Sequence[str], encoder: Encoder, tokenizer: PieceTokeniz
             hidden = encoder(batch).hidden  # (piece, width)
             means += [part.mean(0) for part in hidden.split(list(batch.layout.lengths))]
     return torch.stack(means)
-
-
-__all__ = ["TESTS", "Row", "read_texts", "write_texts"]
