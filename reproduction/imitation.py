@@ -105,6 +105,8 @@ class TeacherJob:
 
 @dataclass(frozen=True)
 class StudentJob:
+    """A student, what it is called, and where it finds the answers and leaves its own."""
+
     out: Path
     name: str
     student: Student
