@@ -109,7 +109,7 @@ def _about(model: Model) -> list[str]:
         f"  trained on {facts['data']['n_train']:,} texts and are kept as a difference.",
         *_pruning(facts.get("pruned")),
         f"- Temperatures: {temperatures}. Thresholds: {thresholds}.",
-        ("- Learned from VADER's rated tweets, reviews and editorials (MIT), iSarcasmEval's"),
+        "- Learned from VADER's rated tweets, reviews and editorials (MIT), iSarcasmEval's",
         f"  English tweets (MIT){written} and the sampler that comes with litotes.",
         *(f"- {note}" for note in facts["notes"] if not _is_left_out(note)),
     ]

@@ -45,6 +45,7 @@ from litotes.training.inputs import PieceInputs, all_logits
 from litotes.training.losses import has_label
 from reproduction.builtin_more_texts import ours_and_older
 from reproduction.builtin_students import N_KEPT_APART, kept_apart, make_plan
+from reproduction.roc import roc_area
 
 FIRST = "first edition"
 N_MOST = 8
@@ -87,10 +88,7 @@ class Leads:
 
     def area(self) -> float:
         """Under the ROC curve: how often a text of the second class leads one of the first."""
-        first, second = np.sort(self.lead[self.gold == 0]), self.lead[self.gold == 1]
-        below = np.searchsorted(first, second, side="left")
-        up_to = np.searchsorted(first, second, side="right")  # of equals half count
-        return float((below + up_to).mean() / (2 * len(first)))
+        return roc_area(self.lead, self.gold == 1)
 
     def resampled(self, generator: np.random.Generator) -> Leads:
         places = generator.integers(0, len(self.gold), len(self.gold))
@@ -113,11 +111,7 @@ def main() -> None:
         if is_model_folder(folder / "model")
     }
     first = models[FIRST] = load_model(edition_folder(1))
-    tasks = first.classifier.tasks.values()
-    texts = {
-        name: make_text_set(corpus.examples, tasks, first.tokenizer)
-        for name, corpus in corpora.items()
-    }
+    texts = tokenize(corpora, first)
     tried: dict[Parts, Found] = {}
 
     def look_at(parts: Parts) -> Found:
@@ -176,6 +170,15 @@ def texts_of_none(data: Path, plan: DistillPlan, n_most: int = N_KEPT_APART) -> 
     sets = kept_apart(data, plan, n_most)
     ours, _ = ours_and_older(sets[RESERVED])
     return sets | {RESERVED: replace(sets[RESERVED], examples=tuple(ours))}
+
+
+def tokenize(corpora: Mapping[str, Corpus], model: Model) -> dict[str, TextSet]:
+    """The texts as all models of one encoder and the same tasks read them."""
+    tasks = model.classifier.tasks.values()
+    return {
+        name: make_text_set(corpus.examples, tasks, model.tokenizer)
+        for name, corpus in corpora.items()
+    }
 
 
 def look(model: Model, texts: Mapping[str, TextSet]) -> dict[str, Any]:

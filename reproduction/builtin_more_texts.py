@@ -56,10 +56,13 @@ Heard = Callable[[Sequence[Example]], Soft]
 
 @dataclass(frozen=True)
 class MadeText:
-    """A text that was made, and what is to be answered to it."""
+    """A text that was made, and what is to be answered to it. origin: what it begins with, where
+    its group or source are asked for.
+    """
 
     text: str
     answers: Soft
+    origin: Example | None = None
 
 
 def with_ratings(
@@ -74,7 +77,7 @@ def with_ratings(
     learned = {example_key(one) for one in plan.data.train}
     made = []
     for one, rating in rated:
-        soft, key = _by_rating(plan, rating), example_key(one)
+        soft, key = by_rating(plan, rating), example_key(one)
         if key in learned:
             before = sentiment.get(key)
             sentiment[key] = soft if before is None else mean_answer([before, soft])
@@ -152,8 +155,8 @@ def passages(plan: DistillPlan, rated: Sequence[Rated], heard: Heard) -> list[Ma
                 some = sentences[start : start + length]
                 text = " ".join(one.text for one, _ in some)
                 rating = sum(rating for _, rating in some) / length
-                soft = {"sentiment": _by_rating(plan, rating)} | heard([one for one, _ in some])
-                made.append(MadeText(text, soft))
+                soft = {"sentiment": by_rating(plan, rating)} | heard([one for one, _ in some])
+                made.append(MadeText(text, soft, origin=some[0][0]))
     return made
 
 
@@ -192,7 +195,7 @@ def allowed_ratings(plan: DistillPlan, data: Path) -> list[Rated]:
     ]
 
 
-def _by_rating(plan: DistillPlan, rating: float) -> tuple[float, ...]:
+def by_rating(plan: DistillPlan, rating: float) -> tuple[float, ...]:
     positive = 1 / (1 + math.exp(-SLOPE * rating))
     by_label = {POSITIVE: positive, NEGATIVE: 1 - positive}
     return tuple(by_label[str(label)] for label in plan.data.train.tasks["sentiment"].labels)

@@ -60,6 +60,7 @@ from reproduction.builtin_mixture import (
     look,
     mix,
     texts_of_none,
+    tokenize,
     write_tried,
 )
 from reproduction.builtin_more_texts import (
@@ -324,10 +325,7 @@ def keep_best(
     sets = texts_of_none(given.data, plan, N_OTHERS)
     models = {name: load_model(job.model_folder) for name, job in jobs.items()}
     models |= {name: load_model(edition_folder(number)) for name, number in editions.items()}
-    tasks, tokenizer = models[FIRST].classifier.tasks.values(), models[FIRST].tokenizer
-    texts = {
-        name: make_text_set(corpus.examples, tasks, tokenizer) for name, corpus in sets.items()
-    }
+    texts = tokenize(sets, models[FIRST])
     tried: dict[Parts, Found] = {}
     for parts in (*((name,) for name in editions), *mixtures):
         tried[parts] = look(mix(models, parts), texts)

@@ -30,7 +30,6 @@ from litotes.distillation.distill import run_all
 from litotes.distillation.plan import DistillPlan
 from litotes.model.builtin import edition_folder
 from litotes.model.checkpoint import Model, load_model, save_model
-from litotes.text.packing import make_text_set
 from reproduction.builtin_mixture import (
     BySet,
     Found,
@@ -43,11 +42,20 @@ from reproduction.builtin_mixture import (
     look,
     mix,
     texts_of_none,
+    tokenize,
     write_tried,
 )
 from reproduction.builtin_students import make_plan
 from reproduction.builtin_trained_on import as_the_second_edition
-from reproduction.imitated_texts import ASKED, N_FOLDS, PASSAGE, VARIANT, read_texts, write_texts
+from reproduction.imitated_texts import (
+    ASKED,
+    N_FOLDS,
+    PASSAGE,
+    VARIANT,
+    Row,
+    read_texts,
+    write_texts,
+)
 from reproduction.imitation import (
     TASKS,
     TEXTS,
@@ -117,7 +125,8 @@ def keep(data: Path, out: Path) -> None:
     folders = {name: StudentJob(out, name, Student(0), None) for name in (*STUDENTS, TRAINED_ON)}
     folders = {name: job for name, job in folders.items() if job.is_done()}
     models = {name: load_model(job.model_folder) for name, job in folders.items()}
-    asked = [text_key(row.text) for row in read_texts(out / TEXTS) if row.kind == ASKED]
+    rows = read_texts(out / TEXTS)
+    asked = [text_key(row.text) for row in rows if row.kind == ASKED]
     n_texts = {name: len(corpus) for name, corpus in sets.items()}
     tried: dict[Parts, Found] = {}
     for name, job in folders.items():
@@ -128,10 +137,7 @@ def keep(data: Path, out: Path) -> None:
         }
         tried[name,] = judge(by_task, n_texts)
     models |= {FIRST: load_model(edition_folder(1)), FOURTH: load_model(edition_folder(4))}
-    tasks, tokenizer = models[FIRST].classifier.tasks.values(), models[FIRST].tokenizer
-    texts = {
-        name: make_text_set(corpus.examples, tasks, tokenizer) for name, corpus in sets.items()
-    }
+    texts = tokenize(sets, models[FIRST])
     for parts in ((FIRST,), (FOURTH,), *MIXTURES):
         if all(part in models for part in parts):
             tried[parts] = look(mix(models, parts), texts)
@@ -141,8 +147,8 @@ def keep(data: Path, out: Path) -> None:
     for parts, found in tried.items():
         print(" + ".join(parts), found["mean"], found["area"], found["scores"], flush=True)
     print(f"The best: {' + '.join(best)}", flush=True)
-    model = finish(mix(models, best), tried[best], about(best, tried[best], out))
-    save_model(with_facts(model, out), out / "model", card="")
+    model = finish(mix(models, best), tried[best], about(best, tried[best], rows))
+    save_model(with_facts(model, rows), out / "model", card="")
 
 
 def choose(tried: Mapping[Parts, Found]) -> Parts:
@@ -170,8 +176,7 @@ def leads_in(sets: Mapping[str, Corpus], task: str, leads: Mapping[str, float]) 
     return found
 
 
-def about(parts: Parts, found: Found, out: Path) -> str:
-    rows = read_texts(out / TEXTS)
+def about(parts: Parts, found: Found, rows: Sequence[Row]) -> str:
     n_variants = sum(row.kind == VARIANT for row in rows)
     n_others = sum(row.kind not in (VARIANT, ASKED) for row in rows)
     how = "A student"
@@ -185,18 +190,17 @@ def about(parts: Parts, found: Found, out: Path) -> str:
     )
 
 
-def with_facts(model: Model, out: Path) -> Model:
+def with_facts(model: Model, rows: Sequence[Row]) -> Model:
     """What an edition says about itself: of how its first weights came about, nothing."""
-    rows = read_texts(out / TEXTS)
-    old = load_model(edition_folder(4)).facts
-    own = {name: old[name] for name in ("key", "recipe", "versions")}
+    *before, last = model.facts["notes"]
+    own = {name: model.facts[name] for name in ("key", "recipe", "versions")}
     n_train = sum(row.kind not in (VARIANT, PASSAGE, ASKED) for row in rows)
-    notes = [note for note in old["notes"] if " student" not in note and " edition" not in note]
+    notes = [note for note in before if " student" not in note and " edition" not in note]
     even = {task: [1.0] * len(one.labels) for task, one in TASKS.items()}
     facts = {
         **own,
-        "data": old["data"] | {"n_train": n_train},
-        "notes": [*notes, model.facts["notes"][-1]],
+        "data": model.facts["data"] | {"n_train": n_train},
+        "notes": [*notes, last],
         "class_weights": even,
     }
     return replace(model, facts=facts)

@@ -18,7 +18,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
@@ -27,7 +27,7 @@ from torch import Tensor
 from litotes.core.values import Example
 from litotes.data.folds import assign_folds
 from litotes.data.keys import example_key
-from litotes.data.sources import load
+from litotes.distillation.answers import with_even_answers
 from litotes.distillation.plan import DistillPlan
 from litotes.encoders import pretrained
 from litotes.encoders.encoder import Encoder
@@ -35,13 +35,9 @@ from litotes.text.packing import batches_by_budget, encode_examples, pack
 from litotes.text.tokenizer import PieceTokenizer
 from reproduction.builtin_mixture import texts_of_none
 from reproduction.builtin_more_texts import (
-    NEGATIVE,
     POSITIVE,
-    SLOPE,
-    WRITTEN,
-    Rated,
-    Soft,
     allowed_ratings,
+    by_rating,
     ours_and_older,
     passages,
 )
@@ -73,7 +69,7 @@ class Row:
 def write_texts(plan: DistillPlan, data: Path, file: Path, *, teacher: str) -> None:
     learned = learned_rows(plan, data)
     bases = [
-        Base(row.text, _kind_to_join(row), row.fold, row.source)
+        Base(row.text, OLDER if row.older else OWN, row.fold, row.source)
         for row in learned
         if row.kind != PASSAGE
     ]
@@ -113,7 +109,8 @@ def learned_rows(plan: DistillPlan, data: Path) -> list[Row]:
     middle = [one for one, _ in rated if example_key(one) not in known]
     examples = [*ours, *older, *middle]
     folds = assign_folds(examples, n_folds=N_FOLDS, seed=0).train
-    neutral = _neutral_texts()
+    neutral = with_even_answers({}, plan).get("sentiment", {})
+    positive = plan.data.train.tasks["sentiment"].labels.index(POSITIVE)
     rows = []
     for number, (one, fold) in enumerate(zip(examples, folds, strict=True)):
         is_older = number >= len(ours)
@@ -121,30 +118,19 @@ def learned_rows(plan: DistillPlan, data: Path) -> list[Row]:
         if example_key(one) in neutral:
             sentiment = 0.5
         elif example_key(one) in ratings:
-            sentiment = float(torch.tensor(SLOPE * ratings[example_key(one)]).sigmoid())
+            sentiment = by_rating(plan, ratings[example_key(one)])[positive]
         elif "sentiment" in one.labels:
             sentiment = float(one.labels["sentiment"] == POSITIVE)
         kind = OLDER if is_older else OWN
         rows.append(Row(one.text, kind, is_older, fold, one.source, sentiment, _sarcasm_of(one)))
     fold_of = {one.group: fold for one, fold in zip(examples, folds, strict=True) if one.group}
-    for group, some in _by_document(rated).items():
-        made = passages(plan, some, heard_in)
-        base = Row("", PASSAGE, True, fold_of.get(group, 0), some[0][0].source)
-        rows += [_passage_row(base, one.text, one.answers, plan) for one in made]
+    for made in passages(plan, rated, heard_in):
+        assert made.origin is not None
+        fold, source = fold_of.get(made.origin.group, 0), made.origin.source
+        sentiment = made.answers["sentiment"][positive]
+        sarcasm = made.answers["sarcasm"][1] if "sarcasm" in made.answers else None
+        rows.append(Row(made.text, PASSAGE, True, fold, source, sentiment, sarcasm))
     return rows
-
-
-def _passage_row(base: Row, text: str, answers: Soft, plan: DistillPlan) -> Row:
-    place = plan.data.train.tasks["sentiment"].labels.index(POSITIVE)
-    sarcasm = answers["sarcasm"][1] if "sarcasm" in answers else None
-    return replace(base, text=text, sentiment=answers["sentiment"][place], sarcasm=sarcasm)
-
-
-def _by_document(rated: Sequence[Rated]) -> dict[str | None, list[Rated]]:
-    found: dict[str | None, list[Rated]] = {}
-    for one, rating in rated:
-        found.setdefault(one.group, []).append((one, rating))
-    return found
 
 
 def _sarcasm_of(one: Example) -> float | None:
@@ -153,20 +139,6 @@ def _sarcasm_of(one: Example) -> float | None:
         known.append(float(one.labels["sarcasm"] == "sarcastic"))
     found = [value for value in known if value is not None]
     return sum(found) / len(found) if found else None
-
-
-def _neutral_texts() -> set[str]:
-    sources = [load(f"{name}?classes=3") for name in WRITTEN]
-    return {
-        example_key(one)
-        for corpus in sources
-        for one in corpus
-        if one.labels.get("sentiment") not in (None, POSITIVE, NEGATIVE)
-    }
-
-
-def _kind_to_join(row: Row) -> str:
-    return OLDER if row.older else OWN
 
 
 def _neighbours(texts: Iterable[str], teacher: str) -> dict[str, list[str]]:

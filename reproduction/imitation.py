@@ -26,14 +26,16 @@ from torch import Tensor
 
 from litotes.core.device import choose_device
 from litotes.core.progress import Watch
-from litotes.core.values import MISSING
+from litotes.core.values import Example
 from litotes.data.tasks import SARCASM, SENTIMENT
+from litotes.distillation.prevalence import move_answer, stated_shares
+from litotes.distillation.settings import read_distill_recipe
 from litotes.encoders import pretrained
 from litotes.model.builtin import edition_folder
 from litotes.model.checkpoint import Model, load_model, save_model
 from litotes.model.classifier import Classifier
-from litotes.text.packing import TextSet
-from litotes.text.tokenizer import Pieces, PieceTokenizer
+from litotes.text.packing import TextSet, make_text_set
+from litotes.text.tokenizer import PieceTokenizer
 from litotes.training.epoch_loop import RunContext
 from litotes.training.inputs import PieceInputs, all_logits, freeze
 from litotes.training.lessons import SoftAnswers
@@ -41,6 +43,7 @@ from litotes.training.loop import Loop
 from litotes.training.processes import Processes
 from litotes.training.settings import TrainingSettings
 from litotes.training.step import autocast
+from reproduction.builtin_students import RECIPE
 from reproduction.imitated_texts import ASKED, N_FOLDS, OLDER, VARIANT, Row, read_texts
 
 TASKS = {task.name: task for task in (SENTIMENT, SARCASM)}
@@ -49,8 +52,7 @@ STUDENTS_FOLDER = "students"
 FIRST = 1
 """The edition whose ears hear strangers' sarcasm best."""
 LATEST = 4
-PREVALENCE = {"film reviews": 0.05, "product reviews": 0.05, "editorials": 0.05}
-"""Of sarcasm, as `distill_builtin.toml` states it."""
+"""The edition whose facts a student begins with."""
 SMALLEST = 1e-4
 """Of a probability to be imitated."""
 TEACHER_SETTINGS = TrainingSettings(
@@ -225,12 +227,13 @@ def mix_ears(taught: Tensor, rows: Sequence[Row], heard: Tensor, share: float) -
     """The first edition's answers to older texts, moved to how rare sarcasm is in their source."""
     heard = heard.clamp(SMALLEST, 1 - SMALLEST)
     moved = heard
-    for source, known in PREVALENCE.items():
+    for source, stated in read_distill_recipe(RECIPE).distill.prevalence.items():
         of_it = torch.tensor([row.source == source for row in rows])
         bases = of_it & torch.tensor([row.kind == OLDER for row in rows])
-        mean = heard[bases].mean()
-        odds = heard / (1 - heard) * (known / (1 - known)) / (mean / (1 - mean))
-        moved = torch.where(of_it, odds / (1 + odds), moved)
+        known = stated_shares(SARCASM, stated[SARCASM.name])
+        mean = heard[bases].mean().item()
+        answers = [move_answer((1 - p, p), known, (1 - mean, mean)) for p in heard[of_it].tolist()]
+        moved = moved.masked_scatter(of_it, torch.tensor([sarcasm for _, sarcasm in answers]))
     older = torch.tensor([row.older for row in rows])
     return torch.where(older, share * moved + (1 - share) * taught, taught)
 
@@ -261,11 +264,8 @@ def soft_answers(shares: Mapping[str, Tensor]) -> SoftAnswers:
 
 
 def text_set(rows: Sequence[Row], tokenizer: PieceTokenizer) -> TextSet:
-    texts = [row.text for row in rows]
-    pieces: Sequence[Pieces] = tokenizer.encode(texts, [None] * len(texts))
-    missing = torch.full((len(rows),), MISSING)
-    zeros = torch.zeros(len(rows), dtype=torch.long)
-    return TextSet(pieces, dict.fromkeys(TASKS, missing), zeros, ("all",))
+    """Without labels."""
+    return make_text_set([Example(row.text, {}) for row in rows], TASKS.values(), tokenizer)
 
 
 def answer(

@@ -7,8 +7,6 @@ twice.
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,6 +33,7 @@ from reproduction.imitation import (
     save_answers,
     text_set,
 )
+from reproduction.printed_progress import PrintedProgress
 
 N_PER_STEP = 128
 N_SORTED = 64
@@ -104,7 +103,7 @@ def _learn(
     parameters = [one for one in modules.parameters() if one.requires_grad]
     optimizer = torch.optim.AdamW(parameters, lr=course.learning_rate, fused=True)
     steps = list(batches_by_length([len(one.ids) for one in pieces], seed=course.seed))
-    started = time.monotonic()
+    watch = PrintedProgress()
     for number, places in enumerate(steps):
         done = number / len(steps)
         factor = min((number + 1) / (WARMUP * len(steps)), (1 - done) / (1 - WARMUP))
@@ -112,9 +111,8 @@ def _learn(
             group["lr"] = course.learning_rate * factor
         ids, live = pad([pieces[place].ids for place in places])
         with torch.autocast("cpu", torch.bfloat16):
-            hidden = bert(
-                input_ids=ids, attention_mask=live
-            ).last_hidden_state  # (text, piece, width)
+            encoded = bert(input_ids=ids, attention_mask=live)
+            hidden = encoded.last_hidden_state  # (text, piece, width)
             logits = {task: output(hidden[:, 0]) for task, output in outputs.items()}
         loss = sum_of_divergences(logits, {task: own[places] for task, own in shares.items()})
         loss.backward()
@@ -122,10 +120,7 @@ def _learn(
         optimizer.step()
         optimizer.zero_grad()
         if number % SHOWN == 0:
-            took = time.monotonic() - started
-            print(
-                f"{number} of {len(steps)}, {took:.0f} s, {loss:.3f}", file=sys.stderr, flush=True
-            )
+            watch("last pass", number, len(steps), f"loss {loss:.3f}")
 
 
 def batches_by_length(lengths: Sequence[int], *, seed: int) -> Iterator[list[int]]:

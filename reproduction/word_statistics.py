@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from litotes.core.counts import ranks
 from litotes.data.words.corpus import Span
 from litotes.evaluation.intervals import seed_margin, widen_interval
 from litotes.evaluation.scores import interval
 from litotes.tagging.scores import draw_texts, f1_from, span_overlap
+from reproduction.roc import roc_area
 
 Floats = NDArray[np.float64]
 Combine = Callable[[Floats], Floats]
@@ -90,11 +90,7 @@ def word_auc(gold: Sequence[Sequence[str]], scores: Sequence[Sequence[float]], l
     """How often a word with the label has the higher score of two; ties count half."""
     meant = np.array([tag == label for tags in gold for tag in tags])
     values = np.array([score for own in scores for score in own], float)
-    n_meant, n_others = int(meant.sum()), int((~meant).sum())
-    if not n_meant or not n_others:
-        return float("nan")
-    rank_sum = ranks(values)[meant].sum()
-    return float((rank_sum - n_meant * (n_meant + 1) / 2) / (n_meant * n_others))
+    return roc_area(values, meant)
 
 
 def _scores(counts: Sequence[Floats], combine: Combine, *, seed: int) -> tuple[Floats, Floats]:

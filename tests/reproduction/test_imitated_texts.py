@@ -44,7 +44,8 @@ def plan(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(module, "allowed_ratings", lambda plan, data: RATED)
     monkeypatch.setattr(module, "ours_and_older", lambda texts: ([OURS, NEUTRAL], [TWEET]))
     monkeypatch.setattr(module, "reading_of", lambda one: READ.get(one.text))
-    monkeypatch.setattr(module, "_neutral_texts", lambda: {"the bus leaves at nine."})
+    even = {"sentiment": {"the bus leaves at nine.": (0.5, 0.5)}}
+    monkeypatch.setattr(module, "with_even_answers", lambda known, plan: even)
 
     def folds(examples: Sequence[Example], *, n_folds: int, seed: int) -> Any:
         return SimpleNamespace(train=[number % n_folds for number in range(len(examples))])
