@@ -26,14 +26,14 @@ from litotes.core.processor import n_cores
 from litotes.core.progress import ignore_progress
 from litotes.core.timing import TimedAction, time_in_turns
 from litotes.data.sources import load_with_test_part
+from litotes.encoder.tokenizer import Pieces
 from litotes.exporting.model_graph import build_onnx
 from litotes.model.checkpoint import Model, load_model
 from litotes.model.inference import compute_outputs, static_tier
 from litotes.model.outputs import Outputs
-from litotes.runtime.onnx.file_check import check_content
-from litotes.runtime.onnx.session import OnnxSession
-from litotes.runtime.workers import Workers
-from litotes.text.tokenizer import Pieces
+from litotes.prediction.onnx.file_check import check_content
+from litotes.prediction.onnx.session import OnnxSession
+from litotes.prediction.workers import Workers
 
 N_ROUNDS = 7
 N_LEARNED = 64

@@ -15,9 +15,9 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from litotes.core.errors import Stopped
 from litotes.core.progress import Watch
 from litotes.core.storage import MANIFEST, write_bytes, write_json
-from litotes.encoders.config import spec_from_config
-from litotes.encoders.encoder import Encoder
-from litotes.encoders.weights import to_family_tensors
+from litotes.encoder.config import spec_from_config
+from litotes.encoder.encoder import Encoder
+from litotes.encoder.weights import to_family_tensors
 from litotes.prediction.batch_predictor import BatchPredictor
 from litotes.prediction.predictor import Predictor
 from litotes.prediction.tables import to_file

@@ -26,14 +26,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from litotes.attention.observer import LayerTrace
 from litotes.core.counts import confusion
 from litotes.data.sources import load
-from litotes.encoders import pretrained
+from litotes.encoder import pretrained
+from litotes.encoder.attention.observer import LayerTrace
+from litotes.encoder.packing import pack
+from litotes.explanation.analyses.patterns import CLASSES, by_rules, classify
+from litotes.explanation.analyses.patterns.features import map_features
 from litotes.explanation.effective_attention import effective_attention
-from litotes.inside.patterns import CLASSES, by_rules, classify
-from litotes.inside.patterns.features import map_features
-from litotes.text.packing import pack
 
 SOURCES = {"rte": "glue/rte:{}/glue", "mrpc": "glue/mrpc:{}/glue", "besstie": "besstie:{}/besstie"}
 KINDS = ("standard", "effective")

@@ -27,7 +27,7 @@ from transformers import (
     pipeline,
 )
 
-from litotes.encoders import pretrained
+from litotes.encoder import pretrained
 from litotes.model.checkpoint import load_model
 from litotes.model.folder import open_model
 

@@ -17,10 +17,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from bench.prune_loss import CASES, error_of, summarize, true_loss
+from litotes.core.figure import BAR, GAP, INK
 from litotes.core.numbers import format_signed
 from litotes.core.storage import load_json, write_text
-from litotes.report.figure import BAR, GAP, INK
-from litotes.report.writing import write_figure
+from litotes.core.writing import write_figure
 from reproduction.paragraphs import paragraph, replace_between, table_lines
 
 ROOT = Path(__file__).parent.parent

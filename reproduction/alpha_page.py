@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from litotes.core.figure import BAR, GAP, INK, render_figure
 from litotes.core.storage import write_json
-from litotes.report.figure import BAR, GAP, INK, render_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

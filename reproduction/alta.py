@@ -27,15 +27,15 @@ import torch
 from litotes.core.counts import Floats
 from litotes.core.machine import gpu_facts, machine
 from litotes.core.storage import load_json, write_json
-from litotes.distillation.answers import gather_lessons
-from litotes.distillation.distill import plan_students, run_all
-from litotes.distillation.plan import DistillPlan, plan_distillation
-from litotes.distillation.settings import distill_recipe_of
-from litotes.distillation.shapes import STUDENT, Shape
-from litotes.distillation.students import TEST_FILE, StudentJob, run_student
-from litotes.distillation.teachers import run_teacher
 from litotes.evaluation.scores import interval
 from litotes.evaluation.shared_task import VARIETIES
+from litotes.training.distillation.answers import gather_lessons
+from litotes.training.distillation.distill import plan_students, run_all
+from litotes.training.distillation.plan import DistillPlan, plan_distillation
+from litotes.training.distillation.settings import distill_recipe_of
+from litotes.training.distillation.shapes import STUDENT, Shape
+from litotes.training.distillation.students import TEST_FILE, StudentJob, run_student
+from litotes.training.distillation.teachers import run_teacher
 from reproduction.student_options import student_parser
 from reproduction.variety_scores import scores_by_variety
 

@@ -19,17 +19,17 @@ import torch
 
 from litotes.core.machine import gpu_facts, machine
 from litotes.core.storage import write_json
-from litotes.distillation.answers import gather_lessons
-from litotes.distillation.distill import plan_students, run_all
-from litotes.distillation.plan import DistillPlan, plan_distillation
-from litotes.distillation.settings import distill_recipe_of
-from litotes.distillation.shapes import STUDENT, Shape
-from litotes.distillation.students import StudentJob, run_student
-from litotes.distillation.teachers import TeacherJob, run_teacher
 from litotes.evaluation.evaluate import predict_corpus
 from litotes.model.averaging import average_models
 from litotes.model.checkpoint import load_model
 from litotes.prediction.predictor import Predictor
+from litotes.training.distillation.answers import gather_lessons
+from litotes.training.distillation.distill import plan_students, run_all
+from litotes.training.distillation.plan import DistillPlan, plan_distillation
+from litotes.training.distillation.settings import distill_recipe_of
+from litotes.training.distillation.shapes import STUDENT, Shape
+from litotes.training.distillation.students import StudentJob, run_student
+from litotes.training.distillation.teachers import TeacherJob, run_teacher
 from reproduction.student_options import student_parser
 from reproduction.variety_scores import scores_by_variety
 

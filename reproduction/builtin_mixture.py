@@ -33,14 +33,14 @@ from litotes.core.counts import Floats, macro_f1
 from litotes.core.numbers import counted
 from litotes.core.storage import write_json
 from litotes.data.corpus import Corpus
-from litotes.distillation.plan import DistillPlan
+from litotes.encoder.packing import TextSet, make_text_set
 from litotes.evaluation.reliability import reliability
 from litotes.model.averaging import average_models
 from litotes.model.builtin import edition_folder
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model, load_model, save_model
 from litotes.model.folder import is_model_folder
-from litotes.text.packing import TextSet, make_text_set
+from litotes.training.distillation.plan import DistillPlan
 from litotes.training.inputs import PieceInputs, all_logits
 from litotes.training.losses import has_label
 from reproduction.builtin_more_texts import ours_and_older

@@ -31,8 +31,8 @@ from litotes.data.decontamination import remove_texts_of
 from litotes.data.keys import example_key, text_key
 from litotes.data.sources import load
 from litotes.data.sources.vader import ratings
-from litotes.distillation.plan import DistillPlan
-from litotes.distillation.prevalence import stated_shares
+from litotes.training.distillation.plan import DistillPlan
+from litotes.training.distillation.prevalence import stated_shares
 from litotes.training.lessons import Lessons
 
 SLOPE = 2.0

@@ -22,17 +22,17 @@ from litotes.core.storage import write_json
 from litotes.data.corpus import Corpus
 from litotes.data.keys import text_key
 from litotes.data.sources import load
-from litotes.distillation.answers import gather_lessons, with_even_answers
-from litotes.distillation.distill import plan_students, run_all
-from litotes.distillation.plan import DistillPlan, plan_distillation
-from litotes.distillation.prevalence import with_known_prevalence
-from litotes.distillation.settings import read_distill_recipe
-from litotes.distillation.shapes import STUDENT
-from litotes.distillation.students import StudentJob, run_student
-from litotes.distillation.teachers import run_teacher
 from litotes.evaluation.evaluate import evaluate
 from litotes.model.checkpoint import load_model
 from litotes.prediction.predictor import Predictor
+from litotes.training.distillation.answers import gather_lessons, with_even_answers
+from litotes.training.distillation.distill import plan_students, run_all
+from litotes.training.distillation.plan import DistillPlan, plan_distillation
+from litotes.training.distillation.prevalence import with_known_prevalence
+from litotes.training.distillation.settings import read_distill_recipe
+from litotes.training.distillation.shapes import STUDENT
+from litotes.training.distillation.students import StudentJob, run_student
+from litotes.training.distillation.teachers import run_teacher
 from litotes.training.lessons import Lessons
 from reproduction.builtin_more_texts import (
     allowed_ratings,

@@ -32,18 +32,22 @@ import torch
 from litotes.core.numbers import counted
 from litotes.core.progress import Watch
 from litotes.core.values import Example
+from litotes.core.worker_pool import threads_per_worker
 from litotes.data.keys import example_key, text_key
 from litotes.data.sources import load
-from litotes.distillation.answers import with_even_answers
-from litotes.distillation.distill import run_all
-from litotes.distillation.plan import DistillPlan
-from litotes.distillation.prevalence import move_answer, stated_shares, with_known_prevalence
+from litotes.encoder.packing import make_text_set
 from litotes.model.averaging import average_models
 from litotes.model.builtin import edition_folder
 from litotes.model.checkpoint import Model, load_model, save_model
 from litotes.model.folder import is_model_folder
-from litotes.scale.worker_pool import threads_per_worker
-from litotes.text.packing import make_text_set
+from litotes.training.distillation.answers import with_even_answers
+from litotes.training.distillation.distill import run_all
+from litotes.training.distillation.plan import DistillPlan
+from litotes.training.distillation.prevalence import (
+    move_answer,
+    stated_shares,
+    with_known_prevalence,
+)
 from litotes.training.epoch_loop import RunContext
 from litotes.training.inputs import PieceInputs, all_logits, freeze
 from litotes.training.lessons import Lessons

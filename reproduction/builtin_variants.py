@@ -26,10 +26,10 @@ import numpy as np
 from litotes.core.values import Example
 from litotes.data.corpus import Corpus
 from litotes.data.keys import example_key, text_key
-from litotes.distillation.distill import run_all
-from litotes.distillation.plan import DistillPlan
 from litotes.model.builtin import edition_folder
 from litotes.model.checkpoint import Model, load_model, save_model
+from litotes.training.distillation.distill import run_all
+from litotes.training.distillation.plan import DistillPlan
 from reproduction.builtin_mixture import (
     BySet,
     Found,

@@ -23,14 +23,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from litotes.core.values import Example
+from litotes.core.worker_pool import threads_per_worker
 from litotes.data.keys import example_key
-from litotes.distillation.answers import with_even_answers
-from litotes.distillation.distill import run_all
-from litotes.distillation.plan import DistillPlan
-from litotes.distillation.prevalence import with_known_prevalence
 from litotes.model.builtin import edition_folder
 from litotes.model.checkpoint import load_model
-from litotes.scale.worker_pool import threads_per_worker
+from litotes.training.distillation.answers import with_even_answers
+from litotes.training.distillation.distill import run_all
+from litotes.training.distillation.plan import DistillPlan
+from litotes.training.distillation.prevalence import with_known_prevalence
 from litotes.training.lessons import Answers, Lessons
 from reproduction.builtin_mixture import Found, Parts
 from reproduction.builtin_more_texts import (

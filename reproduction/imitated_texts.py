@@ -27,12 +27,12 @@ from torch import Tensor
 from litotes.core.values import Example
 from litotes.data.folds import assign_folds
 from litotes.data.keys import example_key
-from litotes.distillation.answers import with_even_answers
-from litotes.distillation.plan import DistillPlan
-from litotes.encoders import pretrained
-from litotes.encoders.encoder import Encoder
-from litotes.text.packing import batches_by_budget, encode_examples, pack
-from litotes.text.tokenizer import PieceTokenizer
+from litotes.encoder import pretrained
+from litotes.encoder.encoder import Encoder
+from litotes.encoder.packing import batches_by_budget, encode_examples, pack
+from litotes.encoder.tokenizer import PieceTokenizer
+from litotes.training.distillation.answers import with_even_answers
+from litotes.training.distillation.plan import DistillPlan
 from reproduction.builtin_mixture import texts_of_none
 from reproduction.builtin_more_texts import (
     POSITIVE,

@@ -28,14 +28,14 @@ from litotes.core.device import choose_device
 from litotes.core.progress import Watch
 from litotes.core.values import Example
 from litotes.data.tasks import SARCASM, SENTIMENT
-from litotes.distillation.prevalence import move_answer, stated_shares
-from litotes.distillation.settings import read_distill_recipe
-from litotes.encoders import pretrained
+from litotes.encoder import pretrained
+from litotes.encoder.packing import TextSet, make_text_set
+from litotes.encoder.tokenizer import PieceTokenizer
 from litotes.model.builtin import edition_folder
 from litotes.model.checkpoint import Model, load_model, save_model
 from litotes.model.classifier import Classifier
-from litotes.text.packing import TextSet, make_text_set
-from litotes.text.tokenizer import PieceTokenizer
+from litotes.training.distillation.prevalence import move_answer, stated_shares
+from litotes.training.distillation.settings import read_distill_recipe
 from litotes.training.epoch_loop import RunContext
 from litotes.training.inputs import PieceInputs, all_logits, freeze
 from litotes.training.lessons import SoftAnswers

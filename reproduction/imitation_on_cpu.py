@@ -16,11 +16,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import BertConfig, BertModel
 
-from litotes.encoders.config import config_from_spec
-from litotes.encoders.weights import load_family_tensors, to_family_tensors
+from litotes.encoder.config import config_from_spec
+from litotes.encoder.tokenizer import Pieces
+from litotes.encoder.weights import load_family_tensors, to_family_tensors
 from litotes.model.averaging import average_models
 from litotes.model.checkpoint import Model, load_model, save_model
-from litotes.text.tokenizer import Pieces
 from reproduction.imitated_texts import ASKED, VARIANT, read_texts
 from reproduction.imitation import (
     TASKS,

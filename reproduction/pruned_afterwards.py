@@ -30,20 +30,20 @@ from typing import Any
 import torch
 
 from litotes.core.device import choose_device
+from litotes.core.jobs import run_jobs
 from litotes.core.progress import Watch, prefix_watch
 from litotes.core.storage import write_json
 from litotes.core.threads import sleep_while_waiting
-from litotes.encoders.reshaping import rebuild_encoder
+from litotes.core.worker_pool import threads_per_worker
+from litotes.encoder.packing import make_text_set
+from litotes.encoder.reshaping import rebuild_encoder
 from litotes.evaluation.evaluate import evaluate
 from litotes.evaluation.scores import Scores
 from litotes.model.checkpoint import Model
 from litotes.prediction.predictor import Predictor
-from litotes.scale.jobs import run_jobs
-from litotes.scale.worker_pool import threads_per_worker
 from litotes.study.corpora import select_test_texts
 from litotes.study.execute import plan_jobs
 from litotes.study.plan import TestedOn, read_study
-from litotes.text.packing import make_text_set
 from litotes.training.epoch_loop import RunContext
 from litotes.training.held_out import fit_calibrations, held_out_score
 from litotes.training.inputs import PieceInputs, all_logits

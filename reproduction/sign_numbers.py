@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litotes.data.parallel import Pair
-from litotes.translation.scores import draw_samples, score_translations
+from litotes.training.translation.scores import draw_samples, score_translations
 from reproduction.translation_numbers import (
     METRICS,
     Run,

@@ -31,12 +31,12 @@ from litotes.data.words import WordExample, load_words
 from litotes.data.words.sarcasm_sign import CHANGED, KEPT, longest_stretch
 from litotes.model.word_checkpoint import SavedWordModel
 from litotes.prediction.predictor import Predictor
-from litotes.tagging.baselines import most_frequent_tags
-from litotes.tagging.preparing import prepare_words
-from litotes.tagging.recipe import WordRecipe, recipe_of
-from litotes.tagging.run import train_words
 from litotes.training.recipe import recipe_of as classifier_recipe_of
 from litotes.training.run import train
+from litotes.training.tagging.baselines import most_frequent_tags
+from litotes.training.tagging.preparing import prepare_words
+from litotes.training.tagging.recipe import WordRecipe, recipe_of
+from litotes.training.tagging.run import train_words
 from reproduction.word_answers import (
     best_threshold,
     changed_share,
@@ -154,7 +154,7 @@ class Study:
 
     @cached_property
     def n_layers(self) -> int:
-        from litotes.encoders import pretrained
+        from litotes.encoder import pretrained
 
         return len(pretrained.load(self.options.encoder).encoder.spec.walk)
 

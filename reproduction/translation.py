@@ -93,8 +93,8 @@ class Options:
 
 
 def make_recipe(job: Job, options: Options) -> Any:
-    from litotes.translation import read_translation_recipe
-    from litotes.translation.recipe import translation_recipe_of
+    from litotes.training.translation import read_translation_recipe
+    from litotes.training.translation.recipe import translation_recipe_of
 
     content = read_translation_recipe(ROOT / "recipes" / RECIPES[job.corpus]).model_dump()
     content["seed"] = job.seed
@@ -123,9 +123,9 @@ def run_job(job: Job, options: Options) -> dict[str, Any]:
     """Trains, translates the test texts, looks into the attention; what is kept of it."""
     import torch
 
-    from litotes.translation import Translator, train_translation
-    from litotes.translation.attention_statistics import measure_attention
-    from litotes.translation.pairs import make_pair_set
+    from litotes.training.translation import Translator, train_translation
+    from litotes.training.translation.attention_statistics import measure_attention
+    from litotes.training.translation.pairs import make_pair_set
 
     torch.set_num_threads(1 if options.processes > 1 else torch.get_num_threads())
     began = time.monotonic()
@@ -207,9 +207,9 @@ def time_steps(options: Options, out: Path, *, n_steps: int, n_warm: int) -> Non
     from litotes.core.device import choose_device
     from litotes.training.epoch_loop import RunContext
     from litotes.training.processes import join_processes
-    from litotes.translation.loop import TranslationLoop
-    from litotes.translation.pairs import make_pair_set
-    from litotes.translation.start import Start
+    from litotes.training.translation.loop import TranslationLoop
+    from litotes.training.translation.pairs import make_pair_set
+    from litotes.training.translation.start import Start
 
     device = choose_device(options.device)
     if options.precision == "tf32":

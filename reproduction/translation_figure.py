@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from litotes.report.figure import BAR, GAP, INK
-from litotes.translation.attention_statistics import KINDS
+from litotes.core.figure import BAR, GAP, INK
+from litotes.training.translation.attention_statistics import KINDS
 from reproduction.translation_numbers import NAMES
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from litotes.translation.attention_statistics import KINDS
+from litotes.training.translation.attention_statistics import KINDS
 from reproduction.translation_numbers import BASELINE, NAMES
 
 Found = Mapping[str, Any]

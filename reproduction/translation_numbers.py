@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from litotes.data.parallel import Pair
-from litotes.translation.attention_statistics import KINDS
-from litotes.translation.scores import draw_samples, resample_scores, score_translations
+from litotes.training.translation.attention_statistics import KINDS
+from litotes.training.translation.scores import draw_samples, resample_scores, score_translations
 from reproduction.translation import SIGN_WAYS, WEIGHTINGS
 
 METRICS = ("bleu", "chrf")

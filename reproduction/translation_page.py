@@ -16,9 +16,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from litotes.core.figure import render_figure
 from litotes.data.parallel import load_parallel
-from litotes.report.figure import render_figure
-from litotes.translation.attention_statistics import KINDS
+from litotes.training.translation.attention_statistics import KINDS
 from reproduction.paragraphs import paragraph
 from reproduction.sign_numbers import shown_outputs, summarise_sign
 from reproduction.sign_page import sign_lines

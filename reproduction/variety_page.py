@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from litotes.core.figure import BAR, GAP, INK
 from litotes.core.storage import write_text
+from litotes.core.writing import write_figure
 from litotes.evaluation.significance import SIGNIFICANT
-from litotes.report.figure import BAR, GAP, INK
-from litotes.report.writing import write_figure
 from reproduction.paragraphs import paragraph, replace_between, signed_interval, table_lines
 
 if TYPE_CHECKING:

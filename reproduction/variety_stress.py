@@ -24,11 +24,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from litotes.core.errors import UserError
+from litotes.core.jobs import run_jobs
 from litotes.core.storage import write_json
 from litotes.core.threads import sleep_while_waiting
+from litotes.core.worker_pool import threads_per_worker
 from litotes.data.tasks import SARCASM, SENTIMENT
-from litotes.scale.jobs import run_jobs
-from litotes.scale.worker_pool import threads_per_worker
 from litotes.training.recipe import Recipe, apply_changes, recipe_of
 from reproduction.printed_progress import PrintedProgress
 from reproduction.variety_jobs import (

@@ -14,9 +14,9 @@ from litotes.data.words.sarcasm_sign import CHANGED, KEPT
 from litotes.model.word_checkpoint import SavedWordModel
 from litotes.prediction.predictor import Predictor
 from litotes.pruning.cost import flops
-from litotes.tagging.answers import TextAnswers, answer_texts
-from litotes.tagging.evaluate import tags_of
-from litotes.tagging.word_set import make_windows
+from litotes.training.tagging.answers import TextAnswers, answer_texts
+from litotes.training.tagging.evaluate import tags_of
+from litotes.training.tagging.word_set import make_windows
 
 N_TIMED = 5
 

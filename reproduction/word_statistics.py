@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from litotes.data.words.corpus import Span
 from litotes.evaluation.intervals import seed_margin, widen_interval
 from litotes.evaluation.scores import interval
-from litotes.tagging.scores import draw_texts, f1_from, span_overlap
+from litotes.training.tagging.scores import draw_texts, f1_from, span_overlap
 from reproduction.roc import roc_area
 
 Floats = NDArray[np.float64]

@@ -25,10 +25,10 @@ from hypothesis import HealthCheck, settings
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from litotes.core.storage import write_bytes
-from litotes.encoders import pretrained
-from litotes.encoders.config import spec_from_config
-from litotes.encoders.encoder import Encoder
-from litotes.encoders.weights import to_family_tensors
+from litotes.encoder import pretrained
+from litotes.encoder.config import spec_from_config
+from litotes.encoder.encoder import Encoder
+from litotes.encoder.weights import to_family_tensors
 from litotes.model.builtin import LIGHT_VARIABLE
 from litotes.training.recipe import Recipe
 from litotes.training.run import train
@@ -103,10 +103,10 @@ def root() -> Path:
 @pytest.fixture
 def forked_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers begin with torch imported. How they are started for users, and what they do at
-    Ctrl-C, is tested where workers are, in tests/scale.
+    Ctrl-C, is tested where workers are, in tests/core.
     """
     forks = multiprocessing.get_context("forkserver")
-    monkeypatch.setattr("litotes.scale.worker._SPAWN", forks)
+    monkeypatch.setattr("litotes.core.worker._SPAWN", forks)
 
 
 @pytest.fixture(scope="session")

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from litotes.attention import WEIGHTINGS, Weighting
 from litotes.core.registry import build
+from litotes.encoder.attention import WEIGHTINGS, Weighting
 
 SETTINGS: list[tuple[str, dict[str, Any]]] = [
     *((name, {}) for name in sorted(WEIGHTINGS)),

@@ -57,7 +57,7 @@ def run_command(arguments: list[str]) -> None:
 
 
 def _shorten(max_pieces: int) -> None:
-    from litotes.encoders import pretrained
+    from litotes.encoder import pretrained
 
     choose = pretrained.choose_max_pieces
     pretrained.choose_max_pieces = lambda wanted, possible: choose(wanted or max_pieces, possible)

@@ -22,9 +22,9 @@ from litotes.exporting.export import export_models, working_copy
 from litotes.model import builtin
 from litotes.model.builtin import BUILTIN, EDITIONS, LIGHT_VARIABLE, is_builtin, resolve_model
 from litotes.model.folder import open_model
+from litotes.prediction.onnx.file_format import FILE, NOTE
+from litotes.prediction.onnx.place import has_export
 from litotes.prediction.predictor import Predictor
-from litotes.runtime.onnx.file_format import FILE, NOTE
-from litotes.runtime.onnx.place import has_export
 from reproduction.light_builtin import write_light
 
 pytestmark = pytest.mark.slow

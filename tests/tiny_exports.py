@@ -10,18 +10,18 @@ import numpy as np
 import torch
 
 from litotes.core.values import Task
-from litotes.encoders.encoder import Encoder
-from litotes.encoders.spec import EncoderSpec
+from litotes.encoder.encoder import Encoder
+from litotes.encoder.spec import EncoderSpec
+from litotes.encoder.tokenizer import Pieces, PieceTokenizer
 from litotes.exporting import head_graph
 from litotes.exporting.model_graph import build_onnx, write_export
-from litotes.heads import HEADS
-from litotes.heads.crosstalk import CrossTalk
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model, load_model
 from litotes.model.classifier import Classifier
 from litotes.model.folder import open_model
-from litotes.runtime.onnx.session import OnnxSession
-from litotes.text.tokenizer import Pieces, PieceTokenizer
+from litotes.model.heads import HEADS
+from litotes.model.heads.crosstalk import CrossTalk
+from litotes.prediction.onnx.session import OnnxSession
 
 N_PIECES = 60
 SIZES = {

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from litotes.core.values import Task
-from litotes.encoders import pretrained
-from litotes.encoders.encoder import Encoder
+from litotes.encoder import pretrained
+from litotes.encoder.encoder import Encoder
 from litotes.explanation.observation import Observation, observe
 from litotes.model.checkpoint import Model
 from litotes.model.classifier import Classifier

@@ -19,8 +19,15 @@ import torch
 from torch import Tensor
 
 from litotes.core.counts import Floats
-from litotes.inside.patterns.classes import BLOCK, BOTH, CLASSES, DIAGONAL, HETEROGENEOUS, VERTICAL
-from litotes.inside.patterns.rules import evidence
+from litotes.explanation.analyses.patterns.classes import (
+    BLOCK,
+    BOTH,
+    CLASSES,
+    DIAGONAL,
+    HETEROGENEOUS,
+    VERTICAL,
+)
+from litotes.explanation.analyses.patterns.rules import evidence
 from reproduction.patterns.parts import PARTS
 from reproduction.patterns.random_texts import RandomText, random_text
 

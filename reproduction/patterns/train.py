@@ -19,10 +19,10 @@ from torch.nn.functional import cross_entropy
 
 from litotes.core.counts import Counts, confusion
 from litotes.core.storage import sha256_of, write_bytes
-from litotes.inside.patterns import network as network_module
-from litotes.inside.patterns.classes import CLASSES
-from litotes.inside.patterns.features import MapFeatures, map_features
-from litotes.inside.patterns.network import WEIGHTS, PatternNetwork
+from litotes.explanation.analyses.patterns import network as network_module
+from litotes.explanation.analyses.patterns.classes import CLASSES
+from litotes.explanation.analyses.patterns.features import MapFeatures, map_features
+from litotes.explanation.analyses.patterns.network import WEIGHTS, PatternNetwork
 from reproduction.patterns.maps import generate
 
 PACKAGE_WEIGHTS = Path(network_module.__file__).with_name(WEIGHTS)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from litotes.report.figure import GAP, INK
+from litotes.core.figure import GAP, INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

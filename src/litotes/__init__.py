@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from litotes.explanation.explanation import Explanation as Explanation
     from litotes.prediction.batch_predictor import BatchPredictor as BatchPredictor
     from litotes.prediction.predictor import Predictor as Predictor
-    from litotes.tagging.tagger import Tagger as Tagger
     from litotes.training.recipe import Recipe as Recipe
+    from litotes.training.tagging.tagger import Tagger as Tagger
 
 _MODULES = {
     "BatchPredictor": "litotes.prediction.batch_predictor",
@@ -45,7 +45,7 @@ _MODULES = {
     "Prediction": "litotes.core.values",
     "Predictor": "litotes.prediction.predictor",
     "Recipe": "litotes.training.recipe",
-    "Tagger": "litotes.tagging.tagger",
+    "Tagger": "litotes.training.tagging.tagger",
     "UserError": "litotes.core.errors",
     "add_exits": "litotes.api.functions",
     "calibrate": "litotes.api.functions",

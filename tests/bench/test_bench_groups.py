@@ -21,7 +21,7 @@ from litotes.bench.profile import PARTS, all_parts, profile
 from litotes.bench.sized_texts import texts_of_length
 from litotes.bench.subject import load_subject
 from litotes.core.errors import UserError
-from litotes.encoders import pretrained
+from litotes.encoder import pretrained
 
 TEXTS = [
     "the tea is great",

@@ -20,9 +20,9 @@ from litotes.bench.train import PASSES, table_of_heads, train
 from litotes.cli.bench import table
 from litotes.core.errors import UserError
 from litotes.core.progress import ignore_progress
-from litotes.encoders import pretrained
+from litotes.encoder import pretrained
 from litotes.explanation.effective_attention import effective_attention
-from litotes.heads import HEADS
+from litotes.model.heads import HEADS
 from litotes.pruning.cost import flops
 
 TEXTS = [
@@ -101,7 +101,7 @@ def test_training_knows_its_heads(tiny_folder: Path) -> None:
 
 
 def test_a_step_is_three_passes(tiny: pretrained.Pretrained) -> None:
-    from litotes.text.packing import pack
+    from litotes.encoder.packing import pack
 
     batch = pack(tiny.tokenizer.encode(TEXTS[:4]))
     # with dropout attention is computed in plain products, which torch counts

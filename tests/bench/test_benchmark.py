@@ -23,8 +23,8 @@ from litotes.bench.rivals import RIVALS
 from litotes.bench.subject import ONLY_DENSE, SHARES, UNTRAINED, Subject, load_subject
 from litotes.core.errors import UserError
 from litotes.data.tasks import SARCASM, SENTIMENT
-from litotes.encoders import pretrained
-from litotes.encoders.reshaping import rebuild_encoder
+from litotes.encoder import pretrained
+from litotes.encoder.reshaping import rebuild_encoder
 from litotes.model.checkpoint import Model, save_model
 from litotes.model.classifier import Classifier
 from litotes.pruning.cost import flops

@@ -22,7 +22,7 @@ from litotes.bench.lines import Line
 from litotes.bench.rivals import RIVALS, Rival, Setting, TunedRival, tune
 from litotes.core.values import Task
 from litotes.data.tasks import SENTIMENT
-from litotes.text.tokenizer import Pieces
+from litotes.encoder.tokenizer import Pieces
 
 TEXTS = ["the tea is great", "a queue", "it is not bad and i love the queue for the tea", "hate"]
 LENGTHS = [3, 9, 5, 3, 7]

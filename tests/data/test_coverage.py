@@ -15,7 +15,7 @@ from litotes.core.values import Example
 from litotes.data.corpus import Corpus
 from litotes.data.coverage import WORDS, Coverage, Part, coverage, parts_of, pieces, words
 from litotes.data.sources import load
-from litotes.encoders.pretrained import Pretrained, load_tokenizer
+from litotes.encoder.pretrained import Pretrained, load_tokenizer
 
 VARIETIES = ("en-AU", "en-IN", "en-UK")
 FIGURE_1B = ((1, 0.611, 0.683), (0.611, 1, 0.61), (0.683, 0.61, 1))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from litotes.core.figure import ON_LIGHT, render_figure
 from litotes.data.coverage import Coverage
 from litotes.data.coverage_figure import figure
-from litotes.report.figure import ON_LIGHT, render_figure
 
 NAMES = ("en-AU $review$", "en-IN review", "Twitter")
 

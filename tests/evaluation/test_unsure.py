@@ -27,9 +27,9 @@ from litotes.model.builtin import LIGHT_VARIABLE
 from litotes.model.folder import open_model
 from litotes.model.revision import whole_copy, write_label_sets
 from litotes.prediction.batch_predictor import BatchPredictor
+from litotes.prediction.onnx.file_format import FILE, MADE_FROM, NOTE
+from litotes.prediction.onnx.place import has_export
 from litotes.prediction.predictor import Predictor
-from litotes.runtime.onnx.file_format import FILE, MADE_FROM, NOTE
-from litotes.runtime.onnx.place import has_export
 
 
 @pytest.fixture(scope="module")

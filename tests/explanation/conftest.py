@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tiny_models import KINDS, model_of
 
-from litotes.encoders import pretrained
+from litotes.encoder import pretrained
 from litotes.model.checkpoint import Model
 
 

@@ -12,14 +12,14 @@ from typing import Any
 import torch
 
 from litotes.core.values import Answer, Task
-from litotes.encoders.encoder import Encoder
-from litotes.encoders.pretrained import Pretrained
+from litotes.encoder.encoder import Encoder
+from litotes.encoder.pretrained import Pretrained
+from litotes.encoder.tokenizer import Pieces, ReadText, Word
 from litotes.explanation.explanation import Curve, Explanation, Faithfulness, LayerMaps, Shading
 from litotes.explanation.observation import Observation, observe
 from litotes.explanation.trace import Trace, trace_of
 from litotes.model.checkpoint import Model
 from litotes.model.classifier import Classifier
-from litotes.text.tokenizer import Pieces, ReadText, Word
 
 PRUNED = {
     "n_layers": 4,

@@ -12,16 +12,16 @@ import torch
 from captum import attr
 from tiny_models import TEXTS, model_of, observations_of
 
-from litotes.attention.observer import TextAttention
 from litotes.core.values import Task
-from litotes.encoders import pretrained
+from litotes.encoder import pretrained
+from litotes.encoder.attention.observer import TextAttention
 from litotes.explanation.attribution import METHODS, Question, by_weight
 from litotes.explanation.attribution.gradients import IntegratedGradients, blank_words, embed
 from litotes.explanation.attribution.rollout import roll_out
 from litotes.explanation.observation import observe
-from litotes.heads import HEADS
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model
+from litotes.model.heads import HEADS
 from litotes.prediction.predictor import Predictor
 
 SARCASM = Task("sarcasm", ("literal", "sarcastic"))

@@ -10,11 +10,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from litotes.attention.observer import LayerTrace, TextAttention
 from litotes.data.sources import load
-from litotes.encoders import pretrained
+from litotes.encoder import pretrained
+from litotes.encoder.attention.observer import LayerTrace, TextAttention
+from litotes.encoder.packing import pack
 from litotes.explanation.effective_attention import effective_attention, effective_attentions
-from litotes.text.packing import pack
 
 N_EACH = 20
 """Heads of a kind, in float32 and again in float64."""

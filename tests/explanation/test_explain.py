@@ -17,11 +17,11 @@ from tiny_models import TEXTS, model_of
 
 from litotes.core.errors import UserError
 from litotes.core.values import Task
-from litotes.encoders import pretrained
+from litotes.encoder import pretrained
+from litotes.explanation.analyses.attribution.measure import AttributionMeasure, Pushes, agreement
 from litotes.explanation.attribution import ASKING, CONTROL, METHODS
 from litotes.explanation.explain import METHOD
 from litotes.explanation.observation import observe
-from litotes.inside.attribution.measure import AttributionMeasure, Pushes, agreement
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model
 from litotes.prediction.predictor import Predictor

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from made_explanations import PRUNED, explained, without_null_space
 
-from litotes.encoders.pretrained import Pretrained
+from litotes.encoder.pretrained import Pretrained
 from litotes.explanation.page.html import why_html
 
 CHROMIUM = (

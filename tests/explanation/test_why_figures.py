@@ -21,15 +21,15 @@ from matplotlib.image import AxesImage
 from matplotlib.text import Text
 
 from litotes.core.errors import UserError
+from litotes.core.figure import render_figure
 from litotes.core.values import Answer
-from litotes.encoders.pretrained import Pretrained
+from litotes.encoder.pretrained import Pretrained
 from litotes.explanation.explanation import Explanation
 from litotes.explanation.figures import explanation as plot
 from litotes.explanation.figures import shaded_words
 from litotes.explanation.figures import trace as trace_plot
 from litotes.explanation.figures.survival import N_ABREAST, draw_bands
 from litotes.explanation.trace import Trace
-from litotes.report.figure import render_figure
 
 
 @pytest.fixture

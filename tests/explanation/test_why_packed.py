@@ -7,7 +7,7 @@ import pytest
 import torch
 from made_explanations import explained, long_explanation
 
-from litotes.encoders.pretrained import Pretrained
+from litotes.encoder.pretrained import Pretrained
 from litotes.explanation.page import data as facts
 from litotes.explanation.page.data import packed_heads
 from litotes.explanation.page.html import why_html

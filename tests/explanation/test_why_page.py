@@ -14,7 +14,7 @@ from made_explanations import PRUNED, TEXT, explained, explanation_of, left_afte
 
 from litotes.core.harmless import harmless
 from litotes.core.values import Answer
-from litotes.encoders.pretrained import Pretrained
+from litotes.encoder.pretrained import Pretrained
 from litotes.explanation.explanation import Explanation
 from litotes.explanation.page.html import why_html
 

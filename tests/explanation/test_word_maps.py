@@ -9,7 +9,7 @@ import pytest
 import torch
 from tiny_models import KINDS, TEXTS, model_of
 
-from litotes.encoders import pretrained
+from litotes.encoder import pretrained
 from litotes.explanation.explanation import Explanation
 from litotes.explanation.word_maps import MOST_WORDS, word_maps
 from litotes.model.checkpoint import Model

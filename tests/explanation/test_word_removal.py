@@ -13,16 +13,16 @@ from torch import nn
 
 from litotes.core.errors import UserError
 from litotes.core.values import Task
-from litotes.encoders import pretrained
-from litotes.explanation.attribution import METHODS, Question, by_weight
-from litotes.explanation.observation import observe
-from litotes.explanation.word_removal import SHARES, faithfulness, n_words, order_of
-from litotes.inside.faithfulness.measure import (
+from litotes.encoder import pretrained
+from litotes.explanation.analyses.faithfulness.measure import (
     FEWEST,
     FaithfulnessMeasure,
     Ranking,
     bootstrap_means,
 )
+from litotes.explanation.attribution import METHODS, Question, by_weight
+from litotes.explanation.observation import observe
+from litotes.explanation.word_removal import SHARES, faithfulness, n_words, order_of
 from litotes.model.checkpoint import Model
 
 STARS = Task("stars", ())

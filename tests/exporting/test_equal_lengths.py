@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from test_onnx_equality import KINDS, PRUNED, WEIGHTED
 from tiny_exports import EXPORTED_HEADS, N_PIECES, encoder_of, model_of, session_of, text_of
 
-from litotes.attention.entmax import Entmax
+from litotes.encoder.attention.entmax import Entmax
+from litotes.encoder.tokenizer import Pieces
 from litotes.exporting.entmax_graph import write_entmax
 from litotes.exporting.graph import Graph, Value, model_bytes
 from litotes.exporting.model_graph import build_onnx
-from litotes.runtime.onnx.file_format import PIECES, SEGMENTS
-from litotes.runtime.onnx.session import OnnxSession
-from litotes.text.tokenizer import Pieces
+from litotes.prediction.onnx.file_format import PIECES, SEGMENTS
+from litotes.prediction.onnx.session import OnnxSession
 
 SEEN = [text_of(length) for length in (3, 9, 40, 70)]
 """What int8 looks at."""

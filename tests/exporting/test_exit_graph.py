@@ -12,15 +12,15 @@ import pytest
 from made_exits import with_exits
 from tiny_exports import SARCASM, SENTIMENT, encoder_of, model_of, session_of, text_of
 
-from litotes.attention import PRUNINGS
 from litotes.core.errors import UserError
+from litotes.encoder.attention import PRUNINGS
+from litotes.encoder.tokenizer import Pieces
 from litotes.exporting.model_graph import build_onnx
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model
 from litotes.model.inference import compute_logits, compute_outputs
-from litotes.runtime.onnx.file_check import check_content
-from litotes.runtime.workers import Workers
-from litotes.text.tokenizer import Pieces
+from litotes.prediction.onnx.file_check import check_content
+from litotes.prediction.workers import Workers
 
 SHARES = [0.8, 0.6, 0.4]
 SETTINGS: dict[str, dict[str, Any]] = {

@@ -28,9 +28,9 @@ from litotes.model.calibration import Calibration
 from litotes.model.folder import ModelFolder, open_model
 from litotes.model.manifest import hash_folder
 from litotes.prediction import runtime_choice
+from litotes.prediction.onnx_runtime import OnnxRuntime
 from litotes.prediction.predictor import Predictor
-from litotes.runtime.onnx_runtime import OnnxRuntime
-from litotes.runtime.torch_runtime import TorchRuntime
+from litotes.prediction.torch_runtime import TorchRuntime
 
 UNREADABLE = "\u200b😀"
 TEXTS = [

@@ -12,11 +12,11 @@ from tiny_exports import encoder_of, model_of, session_of, text_of
 
 from litotes.api.functions import export
 from litotes.core.errors import UserError
+from litotes.encoder.tokenizer import Pieces
 from litotes.exporting.model_graph import build_onnx
 from litotes.model.checkpoint import Model
 from litotes.model.inference import compute_logits
-from litotes.runtime.onnx.file_check import check_content
-from litotes.text.tokenizer import Pieces
+from litotes.prediction.onnx.file_check import check_content
 
 TEXTS = [text_of(length) for length in (3, 9, 20)]
 

@@ -12,7 +12,8 @@ from tiny_exports import encoder_of, model_of, session_of, text_of
 from torch import nn
 
 from litotes.data.tasks import SENTIMENT
-from litotes.encoders import pretrained
+from litotes.encoder import pretrained
+from litotes.encoder.packing import pack
 from litotes.exporting.graph import Graph, Value, model_bytes
 from litotes.exporting.int8 import (
     REACHES,
@@ -22,7 +23,6 @@ from litotes.exporting.int8 import (
     measure_inputs,
 )
 from litotes.exporting.rounding import HIGHEST_SUM, largest_sums, quantise, round_weights
-from litotes.text.packing import pack
 
 TEXTS = [text_of(length) for length in (3, 9, 40, 70)]
 

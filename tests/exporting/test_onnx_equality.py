@@ -12,19 +12,19 @@ import pytest
 import torch
 from tiny_exports import EXPORTED_HEADS, encoder_of, model_of, session_of, text_of
 
-from litotes.attention import PRUNINGS, WEIGHTINGS
 from litotes.core.errors import UserError
 from litotes.data.tasks import SARCASM, SENTIMENT
-from litotes.encoders import pretrained
-from litotes.encoders.families import FAMILIES
-from litotes.encoders.reshaping import keep_heads, rebuild_encoder
+from litotes.encoder import pretrained
+from litotes.encoder.attention import PRUNINGS, WEIGHTINGS
+from litotes.encoder.families import FAMILIES
+from litotes.encoder.packing import pack
+from litotes.encoder.reshaping import keep_heads, rebuild_encoder
+from litotes.encoder.tokenizer import Pieces
 from litotes.exporting import pruning_graph, weighting_graph
 from litotes.exporting.model_graph import build_onnx
-from litotes.heads import HEADS
 from litotes.model.checkpoint import Model
-from litotes.runtime.onnx.session import OnnxSession
-from litotes.text.packing import pack
-from litotes.text.tokenizer import Pieces
+from litotes.model.heads import HEADS
+from litotes.prediction.onnx.session import OnnxSession
 
 SHARES = [0.9, 0.6, 0.3]
 PRUNED: dict[str, dict[str, Any]] = {

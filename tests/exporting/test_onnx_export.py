@@ -26,23 +26,23 @@ from tiny_exports import (
     text_of,
 )
 
-from litotes.attention.cascade import Cascade
-from litotes.attention.softmax import Softmax
 from litotes.core.errors import UserError
 from litotes.core.storage import sha256_of
-from litotes.encoders import pretrained
-from litotes.encoders.encoding import Encoding
+from litotes.encoder import pretrained
+from litotes.encoder.attention.cascade import Cascade
+from litotes.encoder.attention.softmax import Softmax
+from litotes.encoder.encoding import Encoding
+from litotes.encoder.packing import pack
+from litotes.encoder.tokenizer import Pieces
 from litotes.exporting.graph import Graph, Value, model_bytes
 from litotes.exporting.model_graph import build_onnx
-from litotes.heads.head import JointHead
-from litotes.heads.linear import Linear
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import load_model, save_model
 from litotes.model.folder import open_model
-from litotes.runtime.onnx.file_format import IR_VERSION, MICROSOFT, OPSET
-from litotes.runtime.onnx.session import OnnxSession
-from litotes.text.packing import pack
-from litotes.text.tokenizer import Pieces
+from litotes.model.heads.head import JointHead
+from litotes.model.heads.linear import Linear
+from litotes.prediction.onnx.file_format import IR_VERSION, MICROSOFT, OPSET
+from litotes.prediction.onnx.session import OnnxSession
 
 
 def proto_of(**choices: Any) -> onnx.ModelProto:
@@ -123,7 +123,7 @@ def test_files_that_are_not_exports_are_refused(tmp_path: Path) -> None:
 
 
 def test_asking_an_exported_model_does_not_import_torch() -> None:
-    code = "import sys, litotes.runtime.onnx.session; sys.exit('torch' in sys.modules)"
+    code = "import sys, litotes.prediction.onnx.session; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

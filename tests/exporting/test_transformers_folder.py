@@ -16,10 +16,10 @@ from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTok
 from litotes.cli.main import main
 from litotes.core.errors import UserError
 from litotes.core.values import Task
-from litotes.encoders.config import spec_from_config
-from litotes.encoders.encoder import Encoder
-from litotes.encoders.families import FAMILIES
-from litotes.encoders.pretrained import Pretrained
+from litotes.encoder.config import spec_from_config
+from litotes.encoder.encoder import Encoder
+from litotes.encoder.families import FAMILIES
+from litotes.encoder.pretrained import Pretrained
 from litotes.exporting.transformers_folder import _CLASSIFIERS, export_to_transformers
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model, load_model, save_model

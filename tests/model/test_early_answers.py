@@ -11,17 +11,17 @@ import pytest
 import torch
 from made_exits import exits_of
 
-from litotes.attention import PRUNINGS
 from litotes.core.registry import options_of
 from litotes.core.values import Task
-from litotes.encoders.encoder import Encoder
-from litotes.encoders.encoding import Encoding
-from litotes.encoders.spec import EncoderSpec
+from litotes.encoder.attention import PRUNINGS
+from litotes.encoder.batch import Batch
+from litotes.encoder.encoder import Encoder
+from litotes.encoder.encoding import Encoding
+from litotes.encoder.packing import pack
+from litotes.encoder.spec import EncoderSpec
+from litotes.encoder.tokenizer import Pieces
 from litotes.model.calibration import Calibration
 from litotes.model.classifier import Classifier
-from litotes.text.batch import Batch
-from litotes.text.packing import pack
-from litotes.text.tokenizer import Pieces
 
 TASKS = (Task("mood", ("low", "even", "high")), Task("sarcasm", ("literal", "sarcastic")))
 CALIBRATION = {"sarcasm": Calibration(2.0, 0.4, 100)}

@@ -25,9 +25,9 @@ from litotes.model.builtin import (
 )
 from litotes.model.folder import is_model_folder, open_model
 from litotes.prediction.batch_predictor import BatchPredictor
+from litotes.prediction.onnx.file_format import MADE_FROM, NOTE
+from litotes.prediction.onnx.place import has_export
 from litotes.prediction.predictor import Predictor
-from litotes.runtime.onnx.file_format import MADE_FROM, NOTE
-from litotes.runtime.onnx.place import has_export
 
 TEXT = "Oh great, another delayed train."
 

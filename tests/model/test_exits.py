@@ -16,7 +16,7 @@ from tiny_exports import export_unmeasured
 from tiny_models import TEXTS, model_of
 
 from litotes.core.errors import UserError
-from litotes.encoders import pretrained
+from litotes.encoder import pretrained
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import load_model, save_model
 from litotes.model.exits import Exits, Promise, Sureness, exits_from_json, label_margins

@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 
 from litotes.core.values import Task
-from litotes.encoders import pretrained
+from litotes.encoder import pretrained
 from litotes.model.checkpoint import Model, save_model
 from litotes.model.classifier import Classifier
 from litotes.model.manifest import hash_folder

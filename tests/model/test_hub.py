@@ -15,7 +15,7 @@ from tiny_models import model_of
 from litotes.cli.main import main
 from litotes.core.errors import UserError
 from litotes.core.storage import MANIFEST
-from litotes.encoders import pretrained
+from litotes.encoder import pretrained
 from litotes.model.checkpoint import save_model, save_parts
 from litotes.model.folder import open_model
 from litotes.model.hub import TRAVELS, pull_model, push_model

@@ -17,15 +17,14 @@ from tiny_models import model_of
 from litotes.cli.main import main
 from litotes.core.errors import UserError
 from litotes.core.storage import sha256_of
-from litotes.encoders import pretrained
+from litotes.encoder import pretrained
 from litotes.exporting.export import working_copy
 from litotes.model import folder as folders
 from litotes.model.checkpoint import load_model, save_model, save_parts
 from litotes.model.folder import open_model
 from litotes.model.manifest import hash_folder, read_manifest
-from litotes.prediction import predictor
+from litotes.prediction import onnx_runtime, predictor
 from litotes.prediction.predictor import Predictor
-from litotes.runtime import onnx_runtime
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from litotes.core.errors import UserError
 from litotes.core.values import Task
-from litotes.encoders import pretrained
+from litotes.encoder import pretrained
 from litotes.model.checkpoint import Model, load_model, save_model
 from litotes.model.classifier import Classifier
 from litotes.model.folder import DESCRIPTION

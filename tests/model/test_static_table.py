@@ -15,7 +15,8 @@ from tiny_models import TEXTS, model_of
 
 from litotes.cli.main import main
 from litotes.core.errors import UserError
-from litotes.encoders import pretrained
+from litotes.encoder import pretrained
+from litotes.encoder.tokenizer import Pieces
 from litotes.exporting.export import working_copy
 from litotes.exporting.model_graph import build_onnx, write_export
 from litotes.model.checkpoint import load_model, save_model
@@ -26,7 +27,6 @@ from litotes.model.manifest import hash_folder
 from litotes.model.outputs import Outputs
 from litotes.model.static_table import STORED, TABLE, StaticTier, parse_table
 from litotes.prediction.predictor import Predictor
-from litotes.text.tokenizer import Pieces
 
 
 def texts_of(*lengths: int) -> list[Pieces]:

@@ -14,7 +14,7 @@ from tiny_models import TEXTS, model_of
 
 from litotes.cli.main import main
 from litotes.core.values import Answer, Prediction, Task
-from litotes.encoders import pretrained
+from litotes.encoder import pretrained
 from litotes.model.checkpoint import save_model
 from litotes.prediction.frames import FrameRequest, add_predictions
 from litotes.prediction.predictor import Predictor

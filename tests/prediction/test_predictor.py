@@ -12,11 +12,11 @@ from tokenizers import Tokenizer, models
 
 from litotes.core.errors import UserError
 from litotes.core.values import Task
-from litotes.encoders import pretrained
+from litotes.encoder import pretrained
+from litotes.encoder.tokenizer import PieceTokenizer
 from litotes.model.calibration import Calibration
 from litotes.model.classifier import is_task_name
 from litotes.prediction.predictor import Predictor
-from litotes.text.tokenizer import PieceTokenizer
 
 TEXTS = ["The tea is great.", "Hate it, hate it, hate it: the queue! " * 2, "ok", "x " * 300]
 

@@ -23,6 +23,7 @@ import pytest
 
 from litotes.cli.main import main
 from litotes.core.errors import Stopped, UserError
+from litotes.core.outcomes import Outcome, attempt
 from litotes.core.progress import Watch
 from litotes.core.values import Answer, Prediction, Task
 from litotes.exporting.export import export_models
@@ -33,7 +34,6 @@ from litotes.prediction.tables.part import PartJob, predict_part
 from litotes.prediction.tables.request import TableRequest
 from litotes.prediction.tables.resume import write_record
 from litotes.prediction.tables.to_folder import FolderResult, local_runner, predict_to_folder
-from litotes.scale.outcomes import Outcome, attempt
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

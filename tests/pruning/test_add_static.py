@@ -12,14 +12,14 @@ from tiny_models import SENTIMENT, model_of
 
 from litotes.cli.main import main
 from litotes.core.progress import ignore_progress
-from litotes.encoders import pretrained
+from litotes.encoder import pretrained
+from litotes.encoder.tokenizer import Pieces
 from litotes.model.checkpoint import save_model
 from litotes.prediction.predictor import Predictor
 from litotes.pruning.cost import flops
 from litotes.pruning.exits.measure import operations_ratio
 from litotes.pruning.exits.static import teach_table
 from litotes.pruning.exits.teaching import Lessons
-from litotes.text.tokenizer import Pieces
 
 WORDS = ("great", "bad", "tea", "love", "hate", "queue", "not", "is", "it", "the", "a")
 

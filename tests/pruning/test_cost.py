@@ -10,12 +10,12 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from litotes.encoders.encoder import Encoder
-from litotes.encoders.reshaping import keep_heads
-from litotes.encoders.spec import EncoderSpec
+from litotes.encoder.encoder import Encoder
+from litotes.encoder.packing import pack
+from litotes.encoder.reshaping import keep_heads
+from litotes.encoder.spec import EncoderSpec
+from litotes.encoder.tokenizer import Pieces
 from litotes.pruning.cost import evaluation_plan, flops
-from litotes.text.packing import pack
-from litotes.text.tokenizer import Pieces
 
 SPEC = EncoderSpec(
     "bert",

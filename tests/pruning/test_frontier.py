@@ -12,14 +12,14 @@ from litotes.core.errors import UserError
 from litotes.core.progress import ignore_progress
 from litotes.core.values import Example
 from litotes.data.tasks import SENTIMENT
-from litotes.encoders.pretrained import Pretrained
-from litotes.encoders.reshaping import rebuild_encoder
+from litotes.encoder.packing import TextSet, make_text_set
+from litotes.encoder.pretrained import Pretrained
+from litotes.encoder.reshaping import rebuild_encoder
 from litotes.model.classifier import Classifier
 from litotes.pruning.cost import flops
 from litotes.pruning.frontier import Loss, join_tasks, measure_loss, speed_ratios
 from litotes.pruning.loss import Answers
 from litotes.pruning.search import N_CHANGES, POWERS, Search, first_texts
-from litotes.text.packing import TextSet, make_text_set
 from litotes.training.inputs import PieceInputs, all_logits
 from litotes.training.teacher import Teacher
 

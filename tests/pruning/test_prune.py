@@ -13,10 +13,10 @@ import torch
 
 from litotes.cli.main import main
 from litotes.core.errors import Stopped, UserError
+from litotes.encoder.packing import pack
 from litotes.model.checkpoint import load_model
 from litotes.prediction.predictor import Predictor
 from litotes.pruning import PruneSettings, prune
-from litotes.text.packing import pack
 from litotes.training.recipe import Recipe
 from litotes.training.run import Run, train
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from litotes.core.progress import ignore_progress
-from litotes.encoders import pretrained
+from litotes.encoder import pretrained
 from litotes.model.checkpoint import Model, load_model
 from litotes.model.classifier import Classifier
 from reproduction import imitation

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from litotes.core.values import Example
-from litotes.encoders.pretrained import Pretrained
+from litotes.encoder.pretrained import Pretrained
 from reproduction import imitated_texts
 from reproduction.imitated_texts import (
     ASKED,

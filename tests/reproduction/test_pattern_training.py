@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from litotes.core.storage import sha256_of
-from litotes.inside.patterns.network import load_network
+from litotes.explanation.analyses.patterns.network import load_network
 from reproduction.patterns.maps import generate
 from reproduction.patterns.train import (
     PACKAGE_WEIGHTS,

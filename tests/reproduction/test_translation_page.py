@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from litotes.data.parallel import Pair
-from litotes.translation.attention_statistics import KINDS
+from litotes.training.translation.attention_statistics import KINDS
 from reproduction.sign_numbers import shown_outputs, summarise_sign
 from reproduction.translation import Job, Options, make_recipe
 from reproduction.translation_figure import draw

@@ -15,7 +15,7 @@ from several_model import train_several
 from tiny_models import TEXTS, model_of
 
 from litotes.core.values import Task
-from litotes.encoders import pretrained
+from litotes.encoder import pretrained
 from litotes.model.label_sets import Bound, LabelSets, label_shares
 from litotes.model.revision import whole_copy, write_label_sets
 from litotes.prediction.predictor import Predictor

@@ -13,8 +13,8 @@ import torch
 from tiny_exports import export_unmeasured
 
 from litotes.core.values import Prediction
+from litotes.prediction import onnx_runtime
 from litotes.prediction.predictor import Predictor
-from litotes.runtime import onnx_runtime
 from litotes.service import models
 from litotes.service.models import ServedModels, share_cores
 

@@ -7,14 +7,14 @@ from typing import Any
 import torch
 
 from litotes.core.values import Task
-from litotes.encoders import pretrained
-from litotes.encoders.pretrained import Pretrained
+from litotes.encoder import pretrained
+from litotes.encoder.pretrained import Pretrained
 from litotes.model.word_checkpoint import SavedWordModel
 from litotes.model.word_model import WordModel
 from litotes.prediction.predictor import Predictor
 from litotes.service import create_app
 from litotes.service.response_models import Explanation, Locus
-from litotes.tagging.tagger import Tagger
+from litotes.training.tagging.tagger import Tagger
 
 
 def make_tagger(tiny: Pretrained, kind: str) -> Tagger:

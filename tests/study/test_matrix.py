@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from litotes.core.errors import UserError
+from litotes.core.figure import render_figure
+from litotes.core.html import inline
 from litotes.data.sources import load
 from litotes.evaluation.cross_matrix import CrossMatrix, MatrixCell, make_cell
 from litotes.evaluation.matrix_figure import figure
-from litotes.report.figure import render_figure
-from litotes.report.html import inline
 from litotes.study.matrix import MatrixResult, cross, describe_matrix, folder_name
 from litotes.study.output import write_report
 from litotes.study.page import Pictures

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from made_study import answers, results_of, score_table, square, study_of
 
-from litotes.report.figure import render_figure
-from litotes.report.html import inline
+from litotes.core.figure import render_figure
+from litotes.core.html import inline
 from litotes.study.figure import figure, narrow_figure
 from litotes.study.page import Pictures, html
 from litotes.study.report import Report, make_report

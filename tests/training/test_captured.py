@@ -19,12 +19,12 @@ from torch.optim import AdamW
 
 from litotes.core.errors import UserError
 from litotes.core.values import MISSING, Task
-from litotes.encoders import device_encoding
-from litotes.encoders.encoder import Encoder
-from litotes.encoders.spec import EncoderSpec
+from litotes.encoder import device_encoding
+from litotes.encoder.encoder import Encoder
+from litotes.encoder.packing import TextSet
+from litotes.encoder.spec import EncoderSpec
+from litotes.encoder.tokenizer import Pieces
 from litotes.model.classifier import Classifier
-from litotes.text.packing import TextSet
-from litotes.text.tokenizer import Pieces
 from litotes.training import captured, optimizer
 from litotes.training.inputs import PieceInputs, freeze
 from litotes.training.lessons import SoftAnswers

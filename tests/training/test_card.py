@@ -9,7 +9,7 @@ import pytest
 from tiny_models import SENTIMENT, model_of
 
 from litotes.core.values import Task
-from litotes.encoders import pretrained
+from litotes.encoder import pretrained
 from litotes.evaluation.evaluate import CellScores
 from litotes.evaluation.scores import score, score_regression
 from litotes.model.checkpoint import Model

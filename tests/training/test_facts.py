@@ -5,8 +5,8 @@ from __future__ import annotations
 from litotes.core.values import Example
 from litotes.data.corpus import Corpus
 from litotes.data.tasks import SARCASM
-from litotes.encoders import pretrained
-from litotes.text.packing import make_text_set
+from litotes.encoder import pretrained
+from litotes.encoder.packing import make_text_set
 from litotes.training.checkpoints import RunState
 from litotes.training.facts import training_notes
 from litotes.training.recipe import Recipe

@@ -7,10 +7,10 @@ import torch
 
 from litotes.core.errors import UserError
 from litotes.data.sources import load
-from litotes.encoders.encoder import Encoder
-from litotes.encoders.pretrained import Pretrained
+from litotes.encoder.encoder import Encoder
+from litotes.encoder.packing import TextSet, make_text_set
+from litotes.encoder.pretrained import Pretrained
 from litotes.model.classifier import Classifier
-from litotes.text.packing import TextSet, make_text_set
 from litotes.training.inputs import all_logits, freeze, make_inputs
 
 CPU = torch.device("cpu")

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from litotes.core.values import Example, Task
 from litotes.data.keys import example_key
-from litotes.encoders import pretrained
+from litotes.encoder import pretrained
+from litotes.encoder.packing import TextSet, make_text_set
 from litotes.model.checkpoint import load_model
 from litotes.model.trained_texts import read_trained_texts, text_hash
-from litotes.text.packing import TextSet, make_text_set
 from litotes.training.lessons import Lessons
 from litotes.training.losses import task_weights
 from litotes.training.processes import Processes

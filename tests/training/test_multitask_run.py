@@ -14,13 +14,13 @@ import torch
 
 from litotes.core.errors import UserError
 from litotes.core.values import MISSING, Task
+from litotes.encoder.packing import TextSet
+from litotes.encoder.tokenizer import Pieces
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import load_model
 from litotes.model.folder import open_model
 from litotes.model.manifest import hash_folder
 from litotes.prediction.predictor import Predictor
-from litotes.text.packing import TextSet
-from litotes.text.tokenizer import Pieces
 from litotes.training import held_out, loop
 from litotes.training.recipe import Recipe
 from litotes.training.run import train

@@ -7,7 +7,7 @@ import torch
 from torch.optim import Adam, AdamW
 
 from litotes.core.values import Task
-from litotes.encoders.pretrained import Pretrained, load
+from litotes.encoder.pretrained import Pretrained, load
 from litotes.model.classifier import Classifier
 from litotes.training.checkpoints import RunTensors, _restore, trainable_parameters
 from litotes.training.optimizer import OWN_RATE, make_optimizer, rate_factor, set_learning_rate

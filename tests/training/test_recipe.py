@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from litotes.core.errors import UserError
-from litotes.distillation.settings import read_distill_recipe
-from litotes.pretraining import read_recipe as read_pretrain_recipe
 from litotes.study.plan import read_study
-from litotes.tagging.recipe import read_recipe as read_word_recipe
+from litotes.training.distillation.settings import read_distill_recipe
+from litotes.training.pretraining import read_recipe as read_pretrain_recipe
 from litotes.training.recipe import Recipe, read_kind, read_recipe
-from litotes.translation import read_translation_recipe
+from litotes.training.tagging.recipe import read_recipe as read_word_recipe
+from litotes.training.translation import read_translation_recipe
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
 

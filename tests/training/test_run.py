@@ -24,7 +24,7 @@ from two_processes import run_in_two
 from litotes.core.errors import Stopped, UserError
 from litotes.core.progress import Milestone
 from litotes.core.storage import locked
-from litotes.encoders.pretrained import Pretrained, save
+from litotes.encoder.pretrained import Pretrained, save
 from litotes.model.checkpoint import load_model
 from litotes.model.manifest import hash_folder
 from litotes.prediction.predictor import Predictor
@@ -636,9 +636,9 @@ def test_every_damage_to_the_description_is_a_sentence(copied: Path) -> None:
 def test_parameters_of_a_weighting_are_saved(
     tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from litotes.attention import WEIGHTINGS
-    from litotes.attention.softmax import softmax_over
-    from litotes.attention.weighting import Weighting
+    from litotes.encoder.attention import WEIGHTINGS
+    from litotes.encoder.attention.softmax import softmax_over
+    from litotes.encoder.attention.weighting import Weighting
 
     class Tempered(Weighting):
         def __init__(self, n_attention_heads: int) -> None:

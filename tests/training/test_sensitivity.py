@@ -7,9 +7,9 @@ import torch
 
 from litotes.core.values import Example
 from litotes.data.tasks import SENTIMENT
-from litotes.encoders.pretrained import Pretrained
+from litotes.encoder.packing import make_text_set
+from litotes.encoder.pretrained import Pretrained
 from litotes.model.classifier import Classifier
-from litotes.text.packing import make_text_set
 from litotes.training.inputs import PieceInputs
 from litotes.training.sensitivity import head_sensitivity, heads_to_keep
 

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from litotes.core.errors import UserError
 from litotes.core.values import MISSING, Task
-from litotes.encoders import pretrained
+from litotes.encoder import pretrained
+from litotes.encoder.packing import TextSet
 from litotes.model.classifier import Classifier
-from litotes.text.packing import TextSet
 from litotes.training.balancing import BALANCINGS
 from litotes.training.inputs import make_inputs
 from litotes.training.loop import Loop, RunContext

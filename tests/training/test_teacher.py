@@ -51,9 +51,9 @@ def test_the_loop_listens_to_its_teacher(tiny_recipe: Recipe, tmp_path: Path) ->
     """Texts without a label are learned from the teacher alone, and only with a share for it."""
     from litotes.core.values import Example
     from litotes.data.tasks import SENTIMENT
-    from litotes.encoders import pretrained
+    from litotes.encoder import pretrained
+    from litotes.encoder.packing import make_text_set
     from litotes.model.classifier import Classifier
-    from litotes.text.packing import make_text_set
     from litotes.training.inputs import PieceInputs, all_logits
     from litotes.training.loop import Loop, RunContext
     from litotes.training.processes import Processes

@@ -27,15 +27,15 @@ from litotes.prediction.predictor import Predictor
 from litotes.training.recipe import Recipe, read_recipe
 
 if TYPE_CHECKING:  # these import torch, which answering does without
-    from litotes.encoders.pretrained import Pretrained
+    from litotes.encoder.pretrained import Pretrained
     from litotes.explanation.explanation import Explanation
     from litotes.exporting.export import ExportResult
     from litotes.pruning import PruneResult, PruneSettings
     from litotes.pruning.exits import ExitSettings, ExitsResult
-    from litotes.tagging.recipe import WordRecipe
-    from litotes.tagging.run import WordRun
-    from litotes.tagging.scores import WordScores
     from litotes.training.run import Run
+    from litotes.training.tagging.recipe import WordRecipe
+    from litotes.training.tagging.run import WordRun
+    from litotes.training.tagging.scores import WordScores
 
 ModelLike = Predictor | str | Path
 """A loaded predictor, a model folder, or the name of a built-in model."""
@@ -63,7 +63,7 @@ def load_encoder(name: str = "minilm", *, max_pieces: int | None = None) -> Pret
     6
     """
     require_extra("train", "An encoder")
-    from litotes.encoders import pretrained
+    from litotes.encoder import pretrained
 
     return pretrained.load(name, max_pieces=max_pieces)
 
@@ -108,8 +108,8 @@ def train_words(
     `Tagger.load(out)` asks it. The arguments are those of `train`.
     """
     require_extra("train", "Training")
-    from litotes.tagging import run
-    from litotes.tagging.recipe import WordRecipe, read_recipe
+    from litotes.training.tagging import run
+    from litotes.training.tagging.recipe import WordRecipe, read_recipe
 
     if not isinstance(recipe, WordRecipe):
         recipe = read_recipe(Path(recipe), changes=changes)
@@ -132,9 +132,9 @@ def evaluate_words(
     texts that the model was not trained on, with a warning that says so.
     """
     require_extra("train", "A model that answers words")
-    from litotes.tagging import evaluate as word_scoring
-    from litotes.tagging.fair_texts import fair_words
-    from litotes.tagging.tagger import Tagger
+    from litotes.training.tagging import evaluate as word_scoring
+    from litotes.training.tagging.fair_texts import fair_words
+    from litotes.training.tagging.tagger import Tagger
 
     tagger, corpus = Tagger.load(model, device=device), fair_words(data, model)
     for note in corpus.notes:

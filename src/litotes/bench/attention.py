@@ -16,13 +16,13 @@ from litotes.bench import hugging_face
 from litotes.bench.batching import split
 from litotes.bench.lines import BenchResult, Candidate, time_lines
 from litotes.core.progress import Watch, ignore_progress
-from litotes.encoders import pretrained
-from litotes.encoders.encoder import Encoder
-from litotes.encoders.reshaping import rebuild_encoder
+from litotes.encoder import pretrained
+from litotes.encoder.batch import Batch
+from litotes.encoder.encoder import Encoder
+from litotes.encoder.packing import pack
+from litotes.encoder.reshaping import rebuild_encoder
+from litotes.encoder.tokenizer import Pieces
 from litotes.pruning.cost import flops
-from litotes.text.batch import Batch
-from litotes.text.packing import pack
-from litotes.text.tokenizer import Pieces
 
 BATCH = 32
 PADDED = "hf-padded-32"

@@ -34,11 +34,11 @@ from litotes.bench.rivals import RIVALS, Rival
 from litotes.bench.subject import Subject
 from litotes.core.processor import n_cores
 from litotes.core.storage import write_bytes
+from litotes.encoder.tokenizer import Pieces
 from litotes.exporting.model_graph import build_onnx
-from litotes.runtime.onnx.session import OnnxSession
-from litotes.runtime.torch_runtime import TorchRuntime
-from litotes.runtime.workers import Workers
-from litotes.text.tokenizer import Pieces
+from litotes.prediction.onnx.session import OnnxSession
+from litotes.prediction.torch_runtime import TorchRuntime
+from litotes.prediction.workers import Workers
 
 PACKED = "litotes-packed"
 SHORT = {"float32": "fp32", "int8": "int8"}

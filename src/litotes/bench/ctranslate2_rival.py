@@ -18,8 +18,8 @@ import torch
 
 from litotes.bench.batching import Logits
 from litotes.bench.hugging_face import Baseline, quiet, save_encoder
+from litotes.encoder.tokenizer import Pieces
 from litotes.model.checkpoint import Model
-from litotes.text.tokenizer import Pieces
 
 _ENCODER, _CONVERTED = "ctranslate2-from", "ctranslate2"
 

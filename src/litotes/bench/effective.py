@@ -13,19 +13,19 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from litotes.attention.observer import LayerTrace
 from litotes.bench.batching import split
 from litotes.bench.lines import BenchResult, Candidate, time_lines
 from litotes.core.progress import Watch, ignore_progress
-from litotes.encoders import pretrained
-from litotes.encoders.encoder import Encoder
+from litotes.encoder import pretrained
+from litotes.encoder.attention.observer import LayerTrace
+from litotes.encoder.batch import Batch
+from litotes.encoder.encoder import Encoder
+from litotes.encoder.packing import pack
 from litotes.explanation.effective_attention import (
     Attended,
     effective_attention,
     effective_attentions,
 )
-from litotes.text.batch import Batch
-from litotes.text.packing import pack
 
 LENGTHS = (64, 128, 256, 512)
 N_ATTENTION_HEADS = 12

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from litotes.attention.simplex import entmax as ours
 from litotes.bench.lines import BenchResult, Candidate, time_lines
 from litotes.core.progress import Watch, ignore_progress
+from litotes.encoder.attention.simplex import entmax as ours
 
 LENGTHS = (128, 512)
 N_ATTENTION_HEADS = 12

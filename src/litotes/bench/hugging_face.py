@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from litotes.core.errors import UserError
-from litotes.encoders import pretrained
-from litotes.heads import Head, HeadPerTask
+from litotes.encoder import pretrained
+from litotes.encoder.tokenizer import Pieces
 from litotes.model.checkpoint import Model
-from litotes.text.tokenizer import Pieces
+from litotes.model.heads import Head, HeadPerTask
 
 
 def encoder_of(name: str) -> Any:

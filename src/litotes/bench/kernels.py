@@ -20,9 +20,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from litotes.runtime.onnx.file_check import check_file
-from litotes.runtime.onnx.session import OnnxSession
-from litotes.text.tokenizer import Pieces
+from litotes.encoder.tokenizer import Pieces
+from litotes.prediction.onnx.file_check import check_file
+from litotes.prediction.onnx.session import OnnxSession
 
 N_TURNS = 4
 N_IN_A_ROW = 3

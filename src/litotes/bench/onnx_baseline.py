@@ -20,8 +20,8 @@ import torch
 
 from litotes.bench.batching import Logits
 from litotes.bench.hugging_face import Baseline
+from litotes.encoder.tokenizer import Pieces
 from litotes.model.outputs import Outputs
-from litotes.text.tokenizer import Pieces
 
 INPUTS = ("input_ids", "attention_mask")
 ALL_TASKS = "all tasks"

@@ -13,7 +13,7 @@ from typing import Any
 
 from litotes.bench.batching import Logits
 from litotes.bench.onnx_baseline import feeds
-from litotes.text.tokenizer import Pieces
+from litotes.encoder.tokenizer import Pieces
 
 
 class OpenVinoRival:

@@ -14,11 +14,11 @@ from torch.nn import functional
 from litotes.bench.lines import BenchResult, Candidate, time_lines
 from litotes.core.progress import Watch, ignore_progress
 from litotes.data.tasks import SARCASM, SENTIMENT
-from litotes.encoders import pretrained
-from litotes.encoders.encoding import Encoding
-from litotes.heads import HeadPerTask
+from litotes.encoder import pretrained
+from litotes.encoder.encoding import Encoding
+from litotes.encoder.packing import pack
 from litotes.model.classifier import Classifier
-from litotes.text.packing import pack
+from litotes.model.heads import HeadPerTask
 from litotes.training.balancing.pcgrad import PCGrad
 from litotes.training.processes import Processes
 

@@ -16,8 +16,8 @@ from typing import Protocol
 import numpy as np
 
 from litotes.bench.batching import Logits, split
-from litotes.runtime.workers import group_by_length
-from litotes.text.tokenizer import Pieces
+from litotes.encoder.tokenizer import Pieces
+from litotes.prediction.workers import group_by_length
 
 RIVALS = {
     "ct2-fp32": ("ctranslate2", "float32"),

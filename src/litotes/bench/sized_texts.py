@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import chain
 
 from litotes.core.errors import UserError
-from litotes.text.tokenizer import PieceTokenizer
+from litotes.encoder.tokenizer import PieceTokenizer
 
 
 def texts_of_length(

@@ -12,8 +12,8 @@ import torch
 
 from litotes.core.errors import UserError
 from litotes.data.tasks import SENTIMENT
-from litotes.encoders import pretrained
-from litotes.encoders.reshaping import rebuild_encoder
+from litotes.encoder import pretrained
+from litotes.encoder.reshaping import rebuild_encoder
 from litotes.model.checkpoint import Model, load_model
 from litotes.model.classifier import Classifier
 

@@ -24,14 +24,14 @@ from litotes.core.progress import Watch, ignore_progress
 from litotes.core.registry import pick
 from litotes.core.values import Task
 from litotes.data.tasks import SARCASM, SENTIMENT
-from litotes.encoders import pretrained
-from litotes.encoders.encoder import Encoder
-from litotes.encoders.reshaping import rebuild_encoder
-from litotes.heads import HEADS
+from litotes.encoder import pretrained
+from litotes.encoder.encoder import Encoder
+from litotes.encoder.packing import pack
+from litotes.encoder.reshaping import rebuild_encoder
+from litotes.encoder.tokenizer import Pieces
 from litotes.model.classifier import Classifier
+from litotes.model.heads import HEADS
 from litotes.pruning.cost import flops
-from litotes.text.packing import pack
-from litotes.text.tokenizer import Pieces
 from litotes.training.checkpoints import trainable_parameters
 from litotes.training.optimizer import make_optimizer
 from litotes.training.settings import TrainingSettings

@@ -14,9 +14,9 @@ from litotes.cli.selection import add_where, parse_where, select_texts
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from litotes.encoders.encoder import Encoder
-    from litotes.inside.analysis import Analysis
-    from litotes.inside.analyze import CorpusAnalysis
+    from litotes.encoder.encoder import Encoder
+    from litotes.explanation.analyses.analysis import Analysis
+    from litotes.explanation.analyses.analyze import CorpusAnalysis
     from litotes.model.checkpoint import Model
 
 ABOUT = """\
@@ -67,8 +67,8 @@ def run(options: argparse.Namespace) -> None:
 
 def _analyze(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, print_lines, progress, say
-    from litotes.inside.analyze import Subject, analyze
-    from litotes.inside.output import write_analysis
+    from litotes.explanation.analyses.analyze import Subject, analyze
+    from litotes.explanation.analyses.output import write_analysis
     from litotes.model.checkpoint import load_model
 
     analyses = _pick_analyses(options.only)
@@ -101,7 +101,7 @@ def _analyze(options: argparse.Namespace) -> None:
 
 def _pick_analyses(only: str | None) -> Mapping[str, Analysis]:
     from litotes.core.registry import pick
-    from litotes.inside import ANALYSES
+    from litotes.explanation.analyses import ANALYSES
 
     if only is None:
         return ANALYSES
@@ -113,7 +113,7 @@ def _parse_options(changes: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
     """The options of each analysis, from NAME.OPTION=VALUE."""
     from litotes.core.errors import UserError
     from litotes.core.registry import check_options
-    from litotes.inside import ANALYSES
+    from litotes.explanation.analyses import ANALYSES
     from litotes.training.recipe import apply_changes
 
     measures = {name: analysis.measure for name, analysis in ANALYSES.items()}
@@ -137,8 +137,8 @@ def _load_base(
     A model folder must not send us to other folders or to the network: the base it names is used
     only if that is a named encoder that is here.
     """
-    from litotes.encoders import pretrained
-    from litotes.encoders.catalog import is_here
+    from litotes.encoder import pretrained
+    from litotes.encoder.catalog import is_here
 
     if tuned_from is None and is_here(model.base):
         tuned_from = model.base

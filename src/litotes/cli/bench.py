@@ -220,7 +220,7 @@ def _load_subject(options: argparse.Namespace) -> Subject | None:
 def _train_options(options: argparse.Namespace) -> dict[str, Any]:
     """The options that the bench of training alone has."""
     from litotes.core.errors import UserError
-    from litotes.heads import HEADS
+    from litotes.model.heads import HEADS
 
     given: dict[str, Any] = {}
     if options.heads is not None:

@@ -92,8 +92,8 @@ def check_bulk_options(options: argparse.Namespace) -> None:
 
 def batch_predictor(options: argparse.Namespace) -> BatchPredictor:
     """With --on on the CPU by default, so that all workers compute the same, on any machine."""
+    from litotes.core.worker_pool import threads_per_worker
     from litotes.prediction.batch_predictor import BatchPredictor
-    from litotes.scale.worker_pool import threads_per_worker
 
     n_workers = options.workers or 1
     if options.on == "ray":

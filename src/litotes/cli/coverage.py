@@ -74,8 +74,8 @@ def _write(result: Coverage, out: Path) -> str:
     if not has_extra("figures"):
         write_json(out / "coverage.json", result.as_json())
         return "coverage.json"
+    from litotes.core.writing import write_figure
     from litotes.data.coverage_figure import figure
-    from litotes.report.writing import write_figure
 
     write_figure(out / "coverage", figure(result), result.as_json())
     return "coverage.json, coverage.svg, coverage.png"
@@ -106,7 +106,7 @@ def _counted_unit(options: argparse.Namespace) -> Unit:
 
         return pieces(open_model(BUILTIN).read_tokenizer().piece_strings)
     require_extra("train", f"The encoder {options.encoder}")
-    from litotes.encoders.pretrained import load_tokenizer
+    from litotes.encoder.pretrained import load_tokenizer
 
     return pieces(load_tokenizer(options.encoder).piece_strings)
 

@@ -11,8 +11,8 @@ from litotes.cli.numbers import count
 from litotes.core.threads import sleep_while_waiting
 
 if TYPE_CHECKING:
-    from litotes.distillation import DistillRecipe
-    from litotes.distillation.frontier import Point
+    from litotes.training.distillation import DistillRecipe
+    from litotes.training.distillation.frontier import Point
 
 ABOUT = """\
 Trains a small student from the answers of larger teachers, none of which ever teaches a text it
@@ -55,7 +55,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     sleep_while_waiting()  # torch, imported below, would have them spin
     from litotes.cli.display import print_json, print_lines, print_scores, progress, say
-    from litotes.distillation import carry_out, plan_distillation
+    from litotes.training.distillation import carry_out, plan_distillation
 
     recipe = _read(options)
     out = Path(options.out) if options.out else Path("runs") / f"{options.recipe.stem}-student"
@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _read(options: argparse.Namespace) -> DistillRecipe:
-    from litotes.distillation import read_distill_recipe
+    from litotes.training.distillation import read_distill_recipe
 
     changes = list(options.set)
     if options.seed is not None:

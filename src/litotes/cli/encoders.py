@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from litotes.encoders.fetching import Fetched
+    from litotes.encoder.fetching import Fetched
 
 ABOUT = """\
 Lists the encoders that have a name, fetches one (once; then it needs no network), or checks that
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> None:
 
 def _list(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, print_table
-    from litotes.encoders.catalog import named_encoders
+    from litotes.encoder.catalog import named_encoders
 
     encoders = list(named_encoders())
     if options.json:
@@ -85,9 +85,9 @@ def _get(options: argparse.Namespace) -> None:
 def _fetch(options: argparse.Namespace) -> Fetched:
     from litotes.cli.display import progress, say
     from litotes.core.errors import UserError
-    from litotes.encoders.bundled import BUNDLED, installed_folder
-    from litotes.encoders.catalog import check_encoder, check_name
-    from litotes.encoders.fetching import Fetched, fetch_encoder, fetch_from_hub
+    from litotes.encoder.bundled import BUNDLED, installed_folder
+    from litotes.encoder.catalog import check_encoder, check_name
+    from litotes.encoder.fetching import Fetched, fetch_encoder, fetch_from_hub
 
     name, to = options.name, options.to
     if name is None:
@@ -110,7 +110,7 @@ def _fetch(options: argparse.Namespace) -> Fetched:
 def _check(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, print_lines
     from litotes.core.numbers import counted
-    from litotes.encoders.catalog import check_encoder, named_encoders
+    from litotes.encoder.catalog import check_encoder, named_encoders
 
     names = [options.name]
     if options.name is None:

@@ -136,9 +136,9 @@ def _write(
     matplotlib only their numbers.
     """
     from litotes.core.storage import write_json
+    from litotes.core.writing import write_figure
     from litotes.evaluation import reliability_figure, risk_coverage_figure
     from litotes.evaluation.slices.page import write_slices
-    from litotes.report.writing import write_figure
 
     write_json(out / "scores.json", content)
     has_figures = has_extra("figures")

@@ -43,8 +43,8 @@ def run(options: argparse.Namespace) -> None:
 
     with lean_torch():
         from litotes.prediction.predictor import Predictor
-        from litotes.translation import Translator
-        from litotes.translation.interpretation import SAME, interpret
+        from litotes.training.translation import Translator
+        from litotes.training.translation.interpretation import SAME, interpret
 
         translator = Translator.load(options.model, device=options.device)
         judge = None

@@ -44,13 +44,13 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _analyses() -> dict[str, str]:
-    from litotes.inside import ANALYSES
+    from litotes.explanation.analyses import ANALYSES
 
     return {name: _with_options(analysis.measure) for name, analysis in ANALYSES.items()}
 
 
 def _heads() -> dict[str, str]:
-    from litotes.heads import HEADS, WORD_HEADS
+    from litotes.model.heads import HEADS, WORD_HEADS
 
     lines = {name: _first_paragraph(head) for name, head in HEADS.items()}
     for kind, head in WORD_HEADS.items():
@@ -65,13 +65,13 @@ def _balancings() -> dict[str, str]:
 
 
 def _weightings() -> dict[str, str]:
-    from litotes.attention import WEIGHTINGS
+    from litotes.encoder.attention import WEIGHTINGS
 
     return {name: _with_options(weighting) for name, weighting in WEIGHTINGS.items()}
 
 
 def _prunings() -> dict[str, str]:
-    from litotes.attention import PRUNINGS
+    from litotes.encoder.attention import PRUNINGS
 
     return {name: _with_options(pruning) for name, pruning in PRUNINGS.items()}
 
@@ -83,8 +83,8 @@ def _methods() -> dict[str, str]:
 
 
 def _encoders() -> dict[str, str]:
-    from litotes.encoders.families import FAMILIES
-    from litotes.encoders.fetchable import FETCHABLE, describe_fetchable
+    from litotes.encoder.families import FAMILIES
+    from litotes.encoder.fetchable import FETCHABLE, describe_fetchable
 
     encoders = {name: describe_fetchable(name) for name in FETCHABLE}
     families = ", ".join(FAMILIES)
@@ -121,14 +121,14 @@ def _rewrites() -> dict[str, str]:
 
 
 def _settings() -> dict[str, str]:
-    from litotes.distillation import DistillSettings
+    from litotes.training.distillation import DistillSettings
     from litotes.training.recipe import Recipe
 
     return _fields(Recipe, "") | _fields(DistillSettings, "distill.")
 
 
 def _pretraining() -> dict[str, str]:
-    from litotes.pretraining.recipe import PretrainRecipe, ScratchSettings
+    from litotes.training.pretraining.recipe import PretrainRecipe, ScratchSettings
 
     lines = _fields(PretrainRecipe, "")
     del lines["model.scratch"]  # a table, named by its settings
@@ -136,13 +136,13 @@ def _pretraining() -> dict[str, str]:
 
 
 def _tagging() -> dict[str, str]:
-    from litotes.tagging.recipe import WordRecipe
+    from litotes.training.tagging.recipe import WordRecipe
 
     return _fields(WordRecipe, "")
 
 
 def _translation() -> dict[str, str]:
-    from litotes.translation.recipe import TranslationRecipe
+    from litotes.training.translation.recipe import TranslationRecipe
 
     return _fields(TranslationRecipe, "")
 

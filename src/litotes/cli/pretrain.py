@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from litotes.core.threads import sleep_while_waiting
 
 if TYPE_CHECKING:
-    from litotes.pretraining import PretrainRun
+    from litotes.training.pretraining import PretrainRun
 
 ABOUT = """\
 Teaches an encoder to guess hidden pieces of texts that need no labels, from where it is or from
@@ -36,10 +36,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     sleep_while_waiting()  # torch, imported below, would have them spin
     from litotes.cli.display import print_json, progress, say
+    from litotes.core.figure import render_figure
     from litotes.core.storage import write_bytes
-    from litotes.pretraining import pretrain, read_recipe
-    from litotes.pretraining.figure import draw_curve
-    from litotes.report.figure import render_figure
+    from litotes.training.pretraining import pretrain, read_recipe
+    from litotes.training.pretraining.figure import draw_curve
 
     recipe = read_recipe(options.recipe, changes=options.set)
     if options.seed is not None:

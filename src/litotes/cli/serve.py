@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from litotes.prediction.predictor import Predictor
     from litotes.service.settings import ServiceSettings
     from litotes.service.state import Service
-    from litotes.tagging.tagger import Tagger
+    from litotes.training.tagging.tagger import Tagger
 
 _TOKEN = "LITOTES_TOKEN"
 
@@ -153,7 +153,7 @@ def locus_loader(options: argparse.Namespace) -> Callable[[], Tagger] | None:
     folder = open_model(options.locus, kinds=WORD_KINDS)
 
     def load() -> Tagger:
-        from litotes.tagging.tagger import Tagger
+        from litotes.training.tagging.tagger import Tagger
 
         return Tagger.load(folder, device=options.device)
 

@@ -14,7 +14,7 @@ from litotes.cli.numbers import beams, penalty
 from litotes.core.threads import sleep_while_waiting
 
 if TYPE_CHECKING:
-    from litotes.translation import Translation, Translator
+    from litotes.training.translation import Translation, Translator
 
 ABOUT = """\
 Turns texts into others by a model that `litotes train` made with kind = "translation": texts typed
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> None:
     sleep_while_waiting()  # torch, imported below, would have them spin
     _check(options)
     with lean_torch():
-        from litotes.translation import Translator
+        from litotes.training.translation import Translator
 
         translator = Translator.load(options.model, device=options.device)
     if options.explain is not None:
@@ -173,7 +173,7 @@ def _score(found: Sequence[Translation], options: argparse.Namespace) -> dict[st
         return None
     from litotes.core.errors import UserError
     from litotes.data.parallel import lines_of
-    from litotes.translation import score_translations
+    from litotes.training.translation import score_translations
 
     columns = [list(lines_of(file)) for file in options.references]
     for file, lines in zip(options.references, columns, strict=True):
@@ -185,10 +185,13 @@ def _score(found: Sequence[Translation], options: argparse.Namespace) -> dict[st
 
 def _explain(translator: Translator, options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, print_lines, say
+    from litotes.core.figure import render_figure
     from litotes.core.json_text import to_json
     from litotes.core.storage import write_bytes, write_text
-    from litotes.report.figure import render_figure
-    from litotes.translation.attention_maps import draw_source_attention, explain_translation
+    from litotes.training.translation.attention_maps import (
+        draw_source_attention,
+        explain_translation,
+    )
 
     (translation,) = _tell_cut(_translate(translator, options))
     attention = explain_translation(translator, translation)

@@ -11,7 +11,7 @@ def train(options: argparse.Namespace) -> None:
     """`litotes train` with a recipe of `kind = "translation"`."""
     from litotes.cli.display import print_json, print_lines, progress, say
     from litotes.cli.translation_scores import print_translation_scores
-    from litotes.translation import read_translation_recipe, train_translation
+    from litotes.training.translation import read_translation_recipe, train_translation
 
     recipe = read_translation_recipe(options.recipe, changes=options.set)
     if options.seed is not None:

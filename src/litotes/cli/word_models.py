@@ -12,7 +12,7 @@ from litotes.core.extras import require_extra
 
 if TYPE_CHECKING:
     from litotes.core.word_values import WordPrediction
-    from litotes.tagging.tagger import Tagger
+    from litotes.training.tagging.tagger import Tagger
 
 _NOT_FOR_WORDS = {
     "on": "--on",
@@ -41,8 +41,8 @@ _NOT_FOR_WORDS = {
 def train(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, print_lines, progress, say
     from litotes.cli.train import out_of
-    from litotes.tagging.recipe import read_recipe
-    from litotes.tagging.run import train_words
+    from litotes.training.tagging.recipe import read_recipe
+    from litotes.training.tagging.run import train_words
 
     recipe = read_recipe(options.recipe, changes=options.set)
     if options.seed is not None:
@@ -95,8 +95,8 @@ def predict(options: argparse.Namespace) -> None:
 def evaluate(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, progress, say
     from litotes.core.storage import write_json
-    from litotes.tagging.evaluate import evaluate_words
-    from litotes.tagging.fair_texts import fair_words
+    from litotes.training.tagging.evaluate import evaluate_words
+    from litotes.training.tagging.fair_texts import fair_words
 
     refuse_options(options)
     if options.where:
@@ -156,7 +156,7 @@ def marked_lines(found: WordPrediction) -> list[str]:
 
 def load_tagger(options: argparse.Namespace, model: str | None = None) -> Tagger:
     require_extra("train", "A model that answers words")
-    from litotes.tagging.tagger import Tagger
+    from litotes.training.tagging.tagger import Tagger
 
     if getattr(options, "runtime", None) == "onnx":
         raise UserError("A model that answers words has no ONNX file: leave --runtime out.")

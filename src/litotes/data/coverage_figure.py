@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from litotes.core.figure import text_colour
 from litotes.data.coverage import Coverage
-from litotes.report.figure import text_colour
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

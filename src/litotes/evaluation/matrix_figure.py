@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from litotes.core.heatmap import INCHES, Heatmap, draw
 from litotes.evaluation.cross_matrix import CrossMatrix
-from litotes.report.heatmap import INCHES, Heatmap, draw
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from litotes.core.figure import BAR, GAP, INK
 from litotes.evaluation.reliability import Bin, Reliability
-from litotes.report.figure import BAR, GAP, INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

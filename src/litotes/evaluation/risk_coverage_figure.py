@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from litotes.core.figure import BAR, GAP, INK
 from litotes.evaluation.risk_coverage import RiskCoverage
-from litotes.report.figure import BAR, GAP, INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -29,10 +29,10 @@ from litotes.model.label_sets import (
     too_few,
 )
 from litotes.model.revision import whole_copy, write_label_sets
+from litotes.model.runtime import Runtime
+from litotes.prediction.onnx.file_format import FILE, NOTE
+from litotes.prediction.onnx.place import export_folder, has_export
 from litotes.prediction.predictor import Predictor
-from litotes.runtime.onnx.file_format import FILE, NOTE
-from litotes.runtime.onnx.place import export_folder, has_export
-from litotes.runtime.runtime import Runtime
 
 
 @dataclass(frozen=True)

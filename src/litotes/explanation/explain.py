@@ -16,6 +16,7 @@ from litotes.core.extras import require_extra
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.registry import unknown_name
 from litotes.core.values import Answer, Task
+from litotes.encoder.tokenizer import ReadText
 from litotes.explanation.attribution import (
     ASKING,
     METHODS,
@@ -29,9 +30,8 @@ from litotes.explanation.explanation import Explanation, Faithfulness, LayerMaps
 from litotes.explanation.trace import Trace, trace_of
 from litotes.explanation.word_removal import faithfulness, order_of
 from litotes.model.facts import name_model
+from litotes.model.runtime import Runtime
 from litotes.model.several_labels import apply_to_each
-from litotes.runtime.runtime import Runtime
-from litotes.text.tokenizer import ReadText
 
 if TYPE_CHECKING:
     from litotes.explanation.observation import Observation

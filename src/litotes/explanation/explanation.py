@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from litotes.core.one_line import one_line
 from litotes.core.values import Answer
+from litotes.encoder.tokenizer import ReadText
 from litotes.explanation.shaded_text import answer_in_words, notebook_html
 from litotes.explanation.trace import Trace
 from litotes.model.several_labels import label_to_explain
-from litotes.text.tokenizer import ReadText
 
 if TYPE_CHECKING:
     from torch import Tensor

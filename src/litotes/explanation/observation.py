@@ -13,12 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from litotes.attention.observer import LayerTrace, TextAttention
-from litotes.encoders.encoder import Encoder
+from litotes.encoder.attention.observer import LayerTrace, TextAttention
+from litotes.encoder.encoder import Encoder
+from litotes.encoder.packing import pack
+from litotes.encoder.tokenizer import ReadText
 from litotes.explanation.effective_attention import EffectiveAttention, effective_attentions
 from litotes.model.checkpoint import Model
-from litotes.text.packing import pack
-from litotes.text.tokenizer import ReadText
 
 KINDS = ("standard", "effective")
 """The two maps of an attention head: its weights, and the part of them that reaches the output."""

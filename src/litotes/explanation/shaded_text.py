@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from litotes.core.harmless import markup
 from litotes.core.values import Answer, label_text
-from litotes.text.tokenizer import ReadText
+from litotes.encoder.tokenizer import ReadText
 
 N_SHADES = 8
 """Steps from nothing to the greatest weight; the page's style sheet has a rule for each."""

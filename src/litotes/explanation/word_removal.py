@@ -21,9 +21,9 @@ from itertools import chain
 
 import numpy as np
 
+from litotes.encoder.tokenizer import Pieces
 from litotes.explanation.attribution import TextQuestion, WordWeights, by_weight
 from litotes.explanation.explanation import Curve, Faithfulness
-from litotes.text.tokenizer import Pieces
 
 SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 """Of the words, rounded up: every share above 0 is one word at least.

@@ -16,10 +16,10 @@ from typing import Any
 
 from torch import nn
 
-from litotes.attention.softmax import Softmax
 from litotes.core.errors import UserError
-from litotes.encoders.block import Block
-from litotes.encoders.self_attention import Attention
+from litotes.encoder.attention.softmax import Softmax
+from litotes.encoder.block import Block
+from litotes.encoder.self_attention import Attention
 from litotes.exporting.embedding_graph import write_norm
 from litotes.exporting.graph import Graph
 from litotes.exporting.products import Products

@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from litotes.encoders.disentangled import DistanceEmbeddings, DistanceTerms
-from litotes.encoders.embeddings import RelativeBias
-from litotes.encoders.rotary import Turn
-from litotes.encoders.self_attention import Attention
+from litotes.encoder.disentangled import DistanceEmbeddings, DistanceTerms
+from litotes.encoder.embeddings import RelativeBias
+from litotes.encoder.rotary import Turn
+from litotes.encoder.self_attention import Attention
 from litotes.exporting.block_graph import Projections, split_heads
 from litotes.exporting.graph import Graph
 from litotes.exporting.products import as_array

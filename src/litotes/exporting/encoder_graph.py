@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from litotes.attention.entmax import Entmax
-from litotes.attention.softmax import Softmax
 from litotes.core.errors import UserError
-from litotes.encoders.block import Block
-from litotes.encoders.encoder import Encoder
-from litotes.encoders.self_attention import Attention
+from litotes.encoder.attention.entmax import Entmax
+from litotes.encoder.attention.softmax import Softmax
+from litotes.encoder.block import Block
+from litotes.encoder.encoder import Encoder
+from litotes.encoder.self_attention import Attention
 from litotes.exporting.block_graph import (
     Projections,
     write_attention,
@@ -34,7 +34,7 @@ from litotes.exporting.products import Products
 from litotes.exporting.pruning_graph import PruningGraph
 from litotes.exporting.removal_graph import GraphState
 from litotes.exporting.texts_graph import Texts
-from litotes.runtime.onnx.file_format import PIECES, SEGMENTS
+from litotes.prediction.onnx.file_format import PIECES, SEGMENTS
 
 
 class EncoderWalk:

@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from litotes.attention.entmax import Entmax
-from litotes.attention.simplex import MOST_ROUNDS
+from litotes.encoder.attention.entmax import Entmax
+from litotes.encoder.attention.simplex import MOST_ROUNDS
 from litotes.exporting.graph import Graph, Value
 from litotes.exporting.products import as_array
 

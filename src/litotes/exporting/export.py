@@ -18,6 +18,7 @@ from litotes.core.one_line import one_line
 from litotes.core.progress import Watch, ignore_progress, prefix_watch
 from litotes.core.storage import write_bytes
 from litotes.core.targets import free_folder
+from litotes.encoder.packing import encode_examples
 from litotes.exporting.loss import ExportLoss, measure_losses
 from litotes.exporting.model_graph import build_onnx, write_export
 from litotes.exporting.sample import choose_sample
@@ -26,10 +27,9 @@ from litotes.model.checkpoint import load_model
 from litotes.model.folder import DESCRIPTION, HASHED, ModelFolder, open_model
 from litotes.model.static_table import TABLE
 from litotes.model.trained_texts import TRAINED_TEXTS
-from litotes.runtime.onnx.file_check import check_content
-from litotes.runtime.onnx.file_format import FILE, INT16
-from litotes.runtime.onnx.session import OnnxSession
-from litotes.text.packing import encode_examples
+from litotes.prediction.onnx.file_check import check_content
+from litotes.prediction.onnx.file_format import FILE, INT16
+from litotes.prediction.onnx.session import OnnxSession
 
 ALLOWED = {"float32": 0.0, INT16: 0.005, "int8": 0.01}
 """Share of the labels that an export may change, by precision."""

@@ -21,14 +21,14 @@ from litotes.core.values import Task
 from litotes.exporting.graph import Graph, Value
 from litotes.exporting.products import Products, as_array
 from litotes.exporting.texts_graph import Texts
-from litotes.heads import Head, HeadPerTask
-from litotes.heads.bilstm import BiLSTM, weights_of
-from litotes.heads.convolution import Convolution
-from litotes.heads.crosstalk import CrossTalk
-from litotes.heads.linear import Linear
-from litotes.heads.mean import Mean
-from litotes.heads.multitask import Multitask
 from litotes.model.calibration import Calibration
+from litotes.model.heads import Head, HeadPerTask
+from litotes.model.heads.bilstm import BiLSTM, weights_of
+from litotes.model.heads.convolution import Convolution
+from litotes.model.heads.crosstalk import CrossTalk
+from litotes.model.heads.linear import Linear
+from litotes.model.heads.mean import Mean
+from litotes.model.heads.multitask import Multitask
 from litotes.model.several_labels import thresholds_of
 
 

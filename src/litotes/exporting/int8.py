@@ -47,12 +47,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from litotes.encoder.packing import pack
+from litotes.encoder.tokenizer import Pieces
 from litotes.exporting.graph import Graph
 from litotes.exporting.products import Products, as_array, offset_of
 from litotes.exporting.rounding import quantise, round_weights
 from litotes.model.classifier import Classifier
-from litotes.text.packing import pack
-from litotes.text.tokenizer import Pieces
 
 HIGHEST_INPUT = 255
 """Of the steps of an activation: 8 bits, unsigned."""

@@ -14,14 +14,14 @@ from litotes.core.errors import UserError
 from litotes.core.processor import n_cores
 from litotes.core.progress import Watch
 from litotes.core.values import Example, Task
+from litotes.encoder.packing import encode_examples
 from litotes.evaluation.several_scores import macro_f1_of
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model
 from litotes.model.inference import compute_outputs, static_tier
 from litotes.model.several_labels import apply_to_each, thresholds_of
-from litotes.runtime.onnx.session import OnnxSession
-from litotes.runtime.workers import Workers
-from litotes.text.packing import encode_examples
+from litotes.prediction.onnx.session import OnnxSession
+from litotes.prediction.workers import Workers
 
 _CHUNK = 32
 """Texts asked at a time."""

@@ -26,6 +26,7 @@ from litotes.core.json_text import to_json
 from litotes.core.registry import unknown_name
 from litotes.core.storage import json_bytes, write_bytes
 from litotes.core.version import __version__
+from litotes.encoder.tokenizer import Pieces
 from litotes.exporting.exit_graph import write_answers
 from litotes.exporting.graph import Graph, Value, model_bytes
 from litotes.exporting.head_graph import write_answer
@@ -35,7 +36,7 @@ from litotes.exporting.texts_graph import Texts
 from litotes.model.checkpoint import Model
 from litotes.model.classifier import Classifier
 from litotes.model.folder import ModelFolder
-from litotes.runtime.onnx.file_format import (
+from litotes.prediction.onnx.file_format import (
     EXITS,
     FILE,
     HASH_OF,
@@ -47,7 +48,6 @@ from litotes.runtime.onnx.file_format import (
     SEGMENTS,
     SEVERAL,
 )
-from litotes.text.tokenizer import Pieces
 
 PRECISIONS = ("float32", INT16, "int8")
 

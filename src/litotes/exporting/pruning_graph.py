@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from torch import Tensor
 
-from litotes.attention.cascade import Cascade
-from litotes.attention.keep_all import KeepAll
-from litotes.attention.learned import LOG_RANGE, Learned
-from litotes.attention.pruning import Plan, Pruning
 from litotes.core.errors import UserError
-from litotes.encoders.spec import EncoderSpec
+from litotes.encoder.attention.cascade import Cascade
+from litotes.encoder.attention.keep_all import KeepAll
+from litotes.encoder.attention.learned import LOG_RANGE, Learned
+from litotes.encoder.attention.pruning import Plan, Pruning
+from litotes.encoder.spec import EncoderSpec
 from litotes.exporting.block_graph import GraphAttention
 from litotes.exporting.graph import Graph
 from litotes.exporting.products import Products, as_array

@@ -32,15 +32,15 @@ from litotes.core.harmless import markdown
 from litotes.core.storage import json_bytes, write_folder
 from litotes.core.targets import check_is_free
 from litotes.core.values import Task
-from litotes.encoders.config import config_from_spec
-from litotes.encoders.encoder import Encoder
-from litotes.encoders.families import FAMILIES
-from litotes.encoders.pretrained import tokenizer_config
-from litotes.encoders.weights import to_family_tensors
-from litotes.heads.head import HeadPerTask
-from litotes.heads.linear import Linear
+from litotes.encoder.config import config_from_spec
+from litotes.encoder.encoder import Encoder
+from litotes.encoder.families import FAMILIES
+from litotes.encoder.pretrained import tokenizer_config
+from litotes.encoder.weights import to_family_tensors
 from litotes.model.checkpoint import Model, load_model
 from litotes.model.folder import ModelFolder
+from litotes.model.heads.head import HeadPerTask
+from litotes.model.heads.linear import Linear
 from litotes.training.card_header import card_header
 
 _SMALL = 2.0**-16

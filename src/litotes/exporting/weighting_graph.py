@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from litotes.attention.block_top_k import BlockTopK
-from litotes.attention.entmax import Entmax
-from litotes.attention.softmax import Softmax
-from litotes.attention.top_k import SelectiveSoftmax, TopK
-from litotes.attention.weighting import Weighting
 from litotes.core.errors import UserError
+from litotes.encoder.attention.block_top_k import BlockTopK
+from litotes.encoder.attention.entmax import Entmax
+from litotes.encoder.attention.softmax import Softmax
+from litotes.encoder.attention.top_k import SelectiveSoftmax, TopK
+from litotes.encoder.attention.weighting import Weighting
 from litotes.exporting.entmax_graph import write_entmax
 from litotes.exporting.graph import Graph
 

@@ -28,9 +28,9 @@ from litotes.core.one_line import one_line
 from litotes.core.storage import MANIFEST, json_bytes, write_bytes, write_json, write_text
 from litotes.core.targets import make_folder
 from litotes.core.version import __version__
-from litotes.encoders.config import config_from_spec, spec_from_json
-from litotes.encoders.encoder import Encoder
-from litotes.heads import HEADS
+from litotes.encoder.config import config_from_spec, spec_from_json
+from litotes.encoder.encoder import Encoder
+from litotes.encoder.tokenizer import PieceTokenizer
 from litotes.model.calibration import Calibration
 from litotes.model.classifier import Classifier
 from litotes.model.description import FORMAT
@@ -44,6 +44,7 @@ from litotes.model.folder import (
     open_model,
     read_files,
 )
+from litotes.model.heads import HEADS
 from litotes.model.label_sets import LabelSets
 from litotes.model.manifest import hash_folder
 from litotes.model.saved_tensors import (
@@ -56,7 +57,6 @@ from litotes.model.saved_tensors import (
     without_prefix,
 )
 from litotes.model.static_table import TABLE
-from litotes.text.tokenizer import PieceTokenizer
 
 _EXITS = "exits."
 

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from litotes.attention.observer import Observer
 from litotes.core.errors import UserError
 from litotes.core.names import can_name_task
 from litotes.core.registry import pick
 from litotes.core.values import Task
-from litotes.encoders.device_encoding import encode
-from litotes.encoders.encoder import Encoder
-from litotes.encoders.encoding import Encoding
-from litotes.heads import HEADS
-from litotes.text.batch import Batch
-from litotes.text.layout import Layout
+from litotes.encoder.attention.observer import Observer
+from litotes.encoder.batch import Batch
+from litotes.encoder.device_encoding import encode
+from litotes.encoder.encoder import Encoder
+from litotes.encoder.encoding import Encoding
+from litotes.encoder.layout import Layout
+from litotes.model.heads import HEADS
 
 
 class Classifier(nn.Module):

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from litotes.core.kinds import WORD_KINDS
-from litotes.encoders.config import spec_from_json
+from litotes.encoder.config import spec_from_json
 from litotes.model.calibration import Calibration
 from litotes.model.exits import exits_from_json
 from litotes.model.label_sets import check_label_sets

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from litotes.encoders.encoding import Encoding
-from litotes.heads.exits import ExitHeads
+from litotes.encoder.batch import Batch
+from litotes.encoder.encoding import Encoding
 from litotes.model.calibration import Calibration
 from litotes.model.classifier import Classifier
 from litotes.model.exits import Exits
+from litotes.model.heads.exits import ExitHeads
 from litotes.model.static_table import StaticTable
-from litotes.text.batch import Batch
 
 
 @dataclass(frozen=True)

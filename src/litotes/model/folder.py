@@ -24,8 +24,9 @@ from litotes.core.one_line import one_line
 from litotes.core.storage import MANIFEST, parse_json, read_small_file, sha256_of
 from litotes.core.values import Task
 from litotes.core.version import __version__
-from litotes.encoders.bundled import BUNDLED, bundled_weights
-from litotes.encoders.config import spec_from_json
+from litotes.encoder.bundled import BUNDLED, bundled_weights
+from litotes.encoder.config import spec_from_json
+from litotes.encoder.tokenizer import PieceTokenizer
 from litotes.model.builtin import resolve_model
 from litotes.model.calibration import Calibration
 from litotes.model.description import FORMAT, OLD_FORMAT, check_description
@@ -34,7 +35,6 @@ from litotes.model.facts import check_facts
 from litotes.model.label_sets import LabelSets
 from litotes.model.manifest import ADVICE, Manifest, changed_file, read_manifest
 from litotes.model.static_table import TABLE, StaticTable, parse_table
-from litotes.text.tokenizer import PieceTokenizer
 
 DESCRIPTION = "litotes.json"
 WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"

@@ -10,19 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litotes.core.values import Answer, Task
+from litotes.encoder.tokenizer import Pieces
 from litotes.model.calibration import Calibration
 from litotes.model.label_sets import LabelSets, find_labels, label_shares
 from litotes.model.outputs import Outputs
 from litotes.model.several_labels import to_several_answers
 from litotes.model.static_table import StaticTier
-from litotes.text.tokenizer import Pieces
 
 if TYPE_CHECKING:  # an exported model answers without torch, which takes seconds to import
     import torch
     from torch import Tensor
 
+    from litotes.encoder.batch import Batch
     from litotes.model.checkpoint import Model
-    from litotes.text.batch import Batch
 
 
 def compute_outputs(model: Model, texts: Sequence[Pieces]) -> Outputs:
@@ -91,7 +91,7 @@ def compute_logits(
 
 
 def _batches(texts: Sequence[Pieces], device: torch.device) -> Iterator[Batch]:
-    from litotes.text.packing import batches_without_gradients, pack
+    from litotes.encoder.packing import batches_without_gradients, pack
 
     for places in batches_without_gradients([len(text.ids) for text in texts], device):
         yield pack([texts[place] for place in places], device=device)

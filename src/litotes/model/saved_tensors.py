@@ -9,15 +9,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from litotes.attention import PRUNINGS, WEIGHTINGS
 from litotes.core.errors import UserError
 from litotes.core.storage import MANIFEST
-from litotes.encoders import pretrained
-from litotes.encoders.bundled import BUNDLED, bundled_weights
-from litotes.encoders.difference import from_difference, to_difference
-from litotes.encoders.encoder import Encoder
-from litotes.encoders.spec import EncoderSpec
-from litotes.encoders.weights import (
+from litotes.encoder import pretrained
+from litotes.encoder.attention import PRUNINGS, WEIGHTINGS
+from litotes.encoder.bundled import BUNDLED, bundled_weights
+from litotes.encoder.difference import from_difference, to_difference
+from litotes.encoder.encoder import Encoder
+from litotes.encoder.spec import EncoderSpec
+from litotes.encoder.tokenizer import PieceTokenizer
+from litotes.encoder.weights import (
     check_fits,
     empty_encoder,
     extra_tensors,
@@ -28,7 +29,6 @@ from litotes.encoders.weights import (
 )
 from litotes.model.folder import DESCRIPTION, HASHED, TOKENIZER, WEIGHTS, FileContent, ModelFolder
 from litotes.model.manifest import changed_file
-from litotes.text.tokenizer import PieceTokenizer
 
 _HEADS = "heads."
 

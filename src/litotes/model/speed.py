@@ -10,9 +10,9 @@ import torch
 
 from litotes.core.progress import Watch
 from litotes.core.timing import TimedAction, time_in_turns
+from litotes.encoder.batch import Batch
+from litotes.encoder.packing import TextSet, batches_by_budget
 from litotes.model.classifier import Classifier
-from litotes.text.batch import Batch
-from litotes.text.packing import TextSet, batches_by_budget
 
 
 def seconds_in_turns(

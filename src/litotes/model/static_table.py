@@ -24,10 +24,10 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from litotes.encoder.tokenizer import Pieces
 from litotes.model.calibration import Calibration
 from litotes.model.exits import Exits
 from litotes.model.outputs import Outputs
-from litotes.text.tokenizer import Pieces
 
 TABLE = "table.npy"
 STORED = np.dtype("<f2")

@@ -17,7 +17,8 @@ from litotes.core.one_line import one_line
 from litotes.core.storage import MANIFEST, write_bytes, write_json, write_text
 from litotes.core.targets import make_folder
 from litotes.core.version import __version__
-from litotes.encoders.config import config_from_spec, spec_from_json
+from litotes.encoder.config import config_from_spec, spec_from_json
+from litotes.encoder.tokenizer import PieceTokenizer
 from litotes.model.checkpoint import write_description
 from litotes.model.description import FORMAT
 from litotes.model.folder import (
@@ -36,7 +37,6 @@ from litotes.model.saved_tensors import (
     tensors_to_save,
 )
 from litotes.model.word_model import WordModel
-from litotes.text.tokenizer import PieceTokenizer
 
 
 @dataclass(frozen=True)

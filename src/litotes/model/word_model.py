@@ -8,11 +8,11 @@ from torch import Tensor, nn
 from litotes.core.errors import UserError
 from litotes.core.registry import pick
 from litotes.core.values import Task
-from litotes.encoders.device_encoding import encode
-from litotes.encoders.encoder import Encoder
-from litotes.heads import WORD_HEADS
+from litotes.encoder.device_encoding import encode
+from litotes.encoder.encoder import Encoder
+from litotes.encoder.word_pieces import WordBatch
 from litotes.model.classifier import is_task_name
-from litotes.text.word_pieces import WordBatch
+from litotes.model.heads import WORD_HEADS
 
 
 class WordModel(nn.Module):

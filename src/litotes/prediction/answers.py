@@ -14,7 +14,7 @@ from litotes.core.registry import unknown_name
 from litotes.core.values import Answer, Task
 from litotes.model.calibration import Calibration
 from litotes.model.inference import to_answers
-from litotes.runtime.runtime import Runtime
+from litotes.model.runtime import Runtime
 
 
 def make_answers(

@@ -20,13 +20,13 @@ from litotes.core.values import Answer, BadText, Prediction, Task
 from litotes.model.calibration import Calibration
 from litotes.model.facts import takes_pairs
 from litotes.model.folder import ModelFolder, open_model, read_files
+from litotes.model.runtime import Runtime
 from litotes.prediction.answers import check_variety, identity, join_tasks, make_answers
 from litotes.prediction.bad_texts import BAD_TEXTS, find_problems, match_pairs, written_text
 from litotes.prediction.chunks import Chunk, read_chunks, stream_pool
+from litotes.prediction.onnx_runtime import OnnxRuntime
 from litotes.prediction.runtime_choice import choose_runtime, to_runtime
 from litotes.prediction.tokenized_text import TokenizedText
-from litotes.runtime.onnx_runtime import OnnxRuntime
-from litotes.runtime.runtime import Runtime
 
 if TYPE_CHECKING:
     from litotes.explanation.explanation import Explanation

@@ -11,8 +11,8 @@ from litotes.core.extras import require_extra
 from litotes.core.registry import unknown_name
 from litotes.model.builtin import BUILTIN, is_builtin, name_of, resolve_model
 from litotes.model.folder import ModelFolder
-from litotes.runtime.onnx.place import has_export
-from litotes.runtime.runtime import Runtime
+from litotes.model.runtime import Runtime
+from litotes.prediction.onnx.place import has_export
 
 if TYPE_CHECKING:
     from litotes.model.checkpoint import Model
@@ -105,6 +105,6 @@ def to_runtime(model: Model | Runtime, device: str | None, precision: str | None
     """What is no runtime yet is computed by torch."""
     if isinstance(model, Runtime):
         return model
-    from litotes.runtime.torch_choice import open_torch_runtime
+    from litotes.prediction.torch_choice import open_torch_runtime
 
     return open_torch_runtime(model, choose_device(device), precision)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from litotes.text.tokenizer import Pieces
+from litotes.encoder.tokenizer import Pieces
 
 
 @dataclass(frozen=True)

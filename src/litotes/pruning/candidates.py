@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from litotes.encoder.packing import TextSet
 from litotes.model.calibration import Calibration
 from litotes.model.classifier import Classifier
 from litotes.pruning.context import PruneContext
@@ -15,7 +16,6 @@ from litotes.pruning.frontier import Kind
 from litotes.pruning.loss import Answers
 from litotes.pruning.phases import explore, search, settle, train_control
 from litotes.pruning.search import FoundShares
-from litotes.text.packing import TextSet
 from litotes.training.held_out import fit_calibrations
 from litotes.training.inputs import PieceInputs, all_logits
 from litotes.training.losses import has_label

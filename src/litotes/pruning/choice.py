@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from litotes.core.storage import remove_folder, write_json
-from litotes.encoders.spec import EncoderSpec
+from litotes.encoder.spec import EncoderSpec
 from litotes.evaluation.evaluate import CellScores, evaluate
 from litotes.model.checkpoint import Model, save_model
 from litotes.model.trained_texts import write_trained_texts

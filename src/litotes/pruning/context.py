@@ -12,10 +12,10 @@ import torch
 
 from litotes.core.progress import Watch
 from litotes.core.values import Example
+from litotes.encoder.packing import TextSet, make_text_set
 from litotes.model.checkpoint import Model
 from litotes.pruning.plan import PrunePlan, judged_texts
 from litotes.pruning.result import PruneSettings
-from litotes.text.packing import TextSet, make_text_set
 from litotes.training.inputs import PieceInputs, all_logits
 from litotes.training.recipe import Recipe
 from litotes.training.teacher import Teacher

@@ -25,9 +25,9 @@ from dataclasses import asdict, dataclass, replace
 from operator import mul
 from typing import Any
 
-from litotes.attention.pruning import Plan, Pruning
-from litotes.encoders.encoder import Encoder
-from litotes.encoders.spec import EncoderSpec
+from litotes.encoder.attention.pruning import Plan, Pruning
+from litotes.encoder.encoder import Encoder
+from litotes.encoder.spec import EncoderSpec
 
 
 @dataclass(frozen=True)

@@ -19,13 +19,13 @@ from litotes.core.storage import remove_folder, write_bytes
 from litotes.core.values import Example
 from litotes.data.corpus import Corpus
 from litotes.data.folds import Folds, assign_folds
-from litotes.encoders.weights import read_tensors
+from litotes.encoder.packing import make_text_set
+from litotes.encoder.weights import read_tensors
 from litotes.pruning.candidates import Candidate, answer_texts, train_candidates
 from litotes.pruning.context import PruneContext, make_context
 from litotes.pruning.loss import Answers
 from litotes.pruning.plan import PrunePlan, fold_texts
 from litotes.pruning.search import FoundShares
-from litotes.text.packing import make_text_set
 from litotes.training.recipe import Recipe
 from litotes.training.run import train
 from litotes.training.training_data import prepare, unlabelled_texts

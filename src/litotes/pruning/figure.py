@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from litotes.core.bars import BarStyle, draw_bars, shift_points
 from litotes.core.errors import UserError
+from litotes.core.figure import GAP, INK
 from litotes.pruning.frontier import Loss, Point
-from litotes.report.bars import BarStyle, draw_bars, shift_points
-from litotes.report.figure import GAP, INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,13 +13,13 @@ import numpy as np
 from litotes.core.counts import Floats
 from litotes.core.errors import UserError
 from litotes.core.progress import Watch
+from litotes.encoder.packing import TextSet
 from litotes.evaluation.answer_patterns import find_patterns
 from litotes.evaluation.intervals import scores_of, text_bootstrap
 from litotes.evaluation.scores import interval
 from litotes.model.classifier import Classifier
 from litotes.model.speed import seconds_in_turns
 from litotes.pruning.loss import Answers
-from litotes.text.packing import TextSet
 
 Kind = Literal["dense", "control", "pruned"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from litotes.encoder.packing import TextSet, make_text_set
 from litotes.pruning.candidates import Candidate, answer_texts, count_operations
 from litotes.pruning.context import PruneContext
 from litotes.pruning.cross_fitting import FoldAnswers
@@ -20,7 +21,6 @@ from litotes.pruning.frontier import (
 from litotes.pruning.loss import Answers, estimate_losses
 from litotes.pruning.plan import has_learned_all
 from litotes.pruning.search import first_texts
-from litotes.text.packing import TextSet, make_text_set
 
 N_TIMED = 128
 """Texts that speed is measured on."""

@@ -18,8 +18,8 @@ from litotes.core.parsing import read_as
 from litotes.core.progress import Watch, prefix_watch
 from litotes.core.storage import write_bytes, write_json
 from litotes.core.targets import make_folder
-from litotes.encoders.reshaping import keep_heads, rebuild_encoder
-from litotes.encoders.weights import read_tensors
+from litotes.encoder.reshaping import keep_heads, rebuild_encoder
+from litotes.encoder.weights import read_tensors
 from litotes.model.classifier import Classifier
 from litotes.pruning.context import PruneContext
 from litotes.pruning.search import (

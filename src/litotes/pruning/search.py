@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from litotes.attention.learned import Learned
+from litotes.encoder.attention.learned import Learned
+from litotes.encoder.packing import TextSet
 from litotes.model.classifier import Classifier
 from litotes.pruning.cost import flops
-from litotes.text.packing import TextSet
 from litotes.training.inputs import Inputs, all_logits
 from litotes.training.teacher import Teacher
 

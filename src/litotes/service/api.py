@@ -40,7 +40,7 @@ from litotes.service.response_models import Explanation, ModelList, Predictions
 from litotes.service.settings import ServiceSettings
 
 if TYPE_CHECKING:
-    from litotes.tagging.tagger import Tagger
+    from litotes.training.tagging.tagger import Tagger
 
 _DEFAULT_METHODS = tuple(
     name for name in ("occlusion", "effective", "standard") if name in available_methods()

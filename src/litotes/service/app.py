@@ -24,7 +24,7 @@ from litotes.service.settings import ServiceSettings
 from litotes.service.state import Models, Service
 
 if TYPE_CHECKING:
-    from litotes.tagging.tagger import Tagger
+    from litotes.training.tagging.tagger import Tagger
 
 
 class GuardedApp(FastAPI):

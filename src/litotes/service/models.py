@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from litotes.core.errors import UserError
 from litotes.core.processor import n_cores
+from litotes.model.runtime import Runtime
 from litotes.prediction.answers import known_varieties
+from litotes.prediction.onnx_runtime import OnnxRuntime
 from litotes.prediction.predictor import Predictor
-from litotes.runtime.onnx_runtime import OnnxRuntime
-from litotes.runtime.runtime import Runtime
 from litotes.service.problems import ProblemError
 from litotes.service.raw_scores import RawScores
 
 if TYPE_CHECKING:
-    from litotes.runtime.torch_runtime import TorchRuntime
+    from litotes.prediction.torch_runtime import TorchRuntime
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 
@@ -97,7 +97,7 @@ def _is_torch(runtime: Runtime) -> bool:
 
 
 def _torch_on_cpu(predictors: Iterable[Predictor]) -> Iterator[tuple[Predictor, TorchRuntime]]:
-    from litotes.runtime.torch_runtime import TorchRuntime
+    from litotes.prediction.torch_runtime import TorchRuntime
 
     for predictor in predictors:
         for runtime in predictor.runtimes:

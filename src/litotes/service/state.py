@@ -20,7 +20,7 @@ from litotes.service.settings import ServiceSettings
 from litotes.service.worker import LONG_NICENESS, lower_priority, start_worker_thread
 
 if TYPE_CHECKING:
-    from litotes.tagging.tagger import Tagger
+    from litotes.training.tagging.tagger import Tagger
 
 Models = Mapping[str, Predictor] | Callable[[], Mapping[str, Predictor]]
 

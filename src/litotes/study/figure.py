@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from litotes.report.heatmap import INCHES, Heatmap, draw, stacked_figure
+from litotes.core.heatmap import INCHES, Heatmap, draw, stacked_figure
 from litotes.study.tables import ScoreTable
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from litotes.core.html import folded, row, table, words
 from litotes.evaluation.gaps import VISIBLE, Gap
-from litotes.report.html import folded, row, table, words
 from litotes.study.gap_words import gap_sentences
 from litotes.study.group_gaps import RowGaps, leading_rows
 from litotes.study.overall import Estimate

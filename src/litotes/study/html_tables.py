@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from litotes.core.harmless import markup
+from litotes.core.html import row, table
 from litotes.data.corpus import Corpus
 from litotes.evaluation.cross_matrix import MatrixCell
-from litotes.report.html import row, table
 from litotes.study.comparisons import Comparison
 from litotes.study.confidence import Confidence
 from litotes.study.overall import Estimate, OverallDifference, signed

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from litotes.core.article import Article, Part, page
 from litotes.core.harmless import markup
+from litotes.core.html import figure, folded, items, words
 from litotes.core.json_text import to_json
-from litotes.report.article import Article, Part, page
-from litotes.report.html import figure, folded, items, words
 from litotes.study import setup
 from litotes.study.confidence import Confidence
 from litotes.study.corpora import load_once

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from litotes.core.harmless import markup
-from litotes.report.html import words
+from litotes.core.html import words
 from litotes.study.abstract import confidence_summary, study_summary, vocabulary_summary
 from litotes.study.comparisons import Comparison, Tables
 from litotes.study.confidence import Confidence, check_confidence

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from litotes.data.coverage import Coverage, Part, coverage, parts_of, pieces
-from litotes.encoders.pretrained import load_tokenizer
+from litotes.encoder.pretrained import load_tokenizer
 from litotes.study.corpora import load_once
 from litotes.study.plan import CoverageSettings, Study
 from litotes.study.setup import base_recipe

@@ -17,16 +17,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from litotes.attention.learned import Learned
-from litotes.encoders.device_encoding import attention_seeds, uses_kernels
-from litotes.encoders.encoding import Encoding
-from litotes.encoders.kernel_walk import KernelWalk, route_options
-from litotes.encoders.kernels.products import TorchProducts
-from litotes.encoders.route import ALIGNED, RoutePlan, Sizes
-from litotes.heads import HEADS
+from litotes.encoder.attention.learned import Learned
+from litotes.encoder.device_encoding import attention_seeds, uses_kernels
+from litotes.encoder.encoding import Encoding
+from litotes.encoder.kernel_walk import KernelWalk, route_options
+from litotes.encoder.kernels.products import TorchProducts
+from litotes.encoder.packing import TextSet, lay_end_to_end
+from litotes.encoder.route import ALIGNED, RoutePlan, Sizes
+from litotes.encoder.tokenizer import Pieces
 from litotes.model.classifier import Classifier
-from litotes.text.packing import TextSet, lay_end_to_end
-from litotes.text.tokenizer import Pieces
+from litotes.model.heads import HEADS
 from litotes.training.step import StepInputs, TrainingStep, autocast
 
 SMALLEST_STEP = 256

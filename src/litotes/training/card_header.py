@@ -13,8 +13,8 @@ from typing import Any
 
 from litotes.core.harmless import harmless
 from litotes.core.json_text import to_json
-from litotes.encoders.bundled import BUNDLED
-from litotes.encoders.fetchable import FETCHABLE
+from litotes.encoder.bundled import BUNDLED
+from litotes.encoder.fetchable import FETCHABLE
 from litotes.evaluation.evaluate import AnyScores, CellScores
 from litotes.evaluation.scores import RegressionScores
 from litotes.model.checkpoint import Model

@@ -25,7 +25,7 @@ from litotes.core.json_text import to_json
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.storage import write_text
 from litotes.data.corpus import Corpus
-from litotes.encoders.encoder import Encoder
+from litotes.encoder.encoder import Encoder
 from litotes.training.checkpoints import Checkpoints, RunState, RunTensors
 from litotes.training.interruption import Interruption
 from litotes.training.late_losses import LateLosses

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from litotes.core.values import Task
-from litotes.text.packing import TextSet
+from litotes.encoder.packing import TextSet
 from litotes.training.checkpoints import RunState
 from litotes.training.losses import task_weights
 from litotes.training.recipe import Recipe

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from litotes.core.errors import UserError
 from litotes.core.progress import Watch, ignore_progress
+from litotes.encoder.layout import Layout
+from litotes.encoder.packing import TextSet, batches_without_gradients
 from litotes.model.classifier import Classifier
-from litotes.text.layout import Layout
-from litotes.text.packing import TextSet, batches_without_gradients
 
 
 class Inputs(Protocol):

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from litotes.core.progress import Milestone
-from litotes.encoders.encoder import Encoder
+from litotes.encoder.encoder import Encoder
 from litotes.training.checkpoints import RunTensors
 from litotes.training.epoch_loop import EpochLoop, RunContext, derive_seed
 from litotes.training.settings import TrainingSettings

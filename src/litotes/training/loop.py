@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from litotes.core.progress import Milestone
-from litotes.encoders.device_encoding import kernels_wanted, uses_kernels
-from litotes.encoders.encoder import recompute
+from litotes.encoder.device_encoding import kernels_wanted, uses_kernels
+from litotes.encoder.encoder import recompute
+from litotes.encoder.packing import batches_by_budget
 from litotes.model.classifier import Classifier
-from litotes.text.packing import batches_by_budget
 from litotes.training.checkpoints import RunState
 from litotes.training.epoch_loop import RunContext
 from litotes.training.held_out import score_name

@@ -233,7 +233,7 @@ def recipe_of(content: dict[str, Any], where: str) -> Recipe:
     if kind in (*WORD_KINDS, TRANSLATION):
         function = "litotes.train_words"
         if kind == TRANSLATION:
-            function = "litotes.translation.train_translation"
+            function = "litotes.training.translation.train_translation"
         raise UserError(
             f'{where}: kind = "{kind}" makes a model that answers {KINDS[kind]}, which is not for'
             f" this. `litotes train` takes it; in Python, `{function}`."

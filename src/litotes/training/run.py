@@ -15,7 +15,6 @@ from typing import Any
 
 import torch
 
-from litotes.attention import PRUNINGS, WEIGHTINGS
 from litotes.core.device import choose_device
 from litotes.core.errors import UserError
 from litotes.core.one_line import one_line
@@ -25,16 +24,17 @@ from litotes.core.registry import check_options, pick
 from litotes.core.storage import write_json
 from litotes.core.values import Example, Task
 from litotes.data.corpus import Corpus
-from litotes.encoders import pretrained
-from litotes.encoders.encoder import Encoder
+from litotes.encoder import pretrained
+from litotes.encoder.attention import PRUNINGS, WEIGHTINGS
+from litotes.encoder.encoder import Encoder
+from litotes.encoder.packing import TextSet, make_text_set
 from litotes.evaluation.evaluate import CellScores, evaluate, score_warnings
-from litotes.heads import HEADS
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model, load_model, save_model, save_parts
 from litotes.model.classifier import Classifier
+from litotes.model.heads import HEADS
 from litotes.model.trained_texts import write_trained_texts
 from litotes.prediction.predictor import Predictor
-from litotes.text.packing import TextSet, make_text_set
 from litotes.training.balancing import BALANCINGS
 from litotes.training.card import model_card
 from litotes.training.checkpoints import Checkpoints, RunState

@@ -12,8 +12,8 @@ from torch.nn.utils import clip_grad_norm_
 
 from litotes.core.errors import UserError
 from litotes.core.registry import pick
+from litotes.encoder.packing import TextSet
 from litotes.model.classifier import Classifier
-from litotes.text.packing import TextSet
 from litotes.training.balancing import BALANCINGS, Balancing
 from litotes.training.checkpoints import RunTensors, trainable_parameters
 from litotes.training.optimizer import make_optimizer

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from litotes.core.values import MISSING, Task
-from litotes.text.packing import TextSet
+from litotes.encoder.packing import TextSet
 from litotes.training.groups import GROUP_LOSSES, TaskBatch, sum_by_group
 from litotes.training.losses import has_label, task_weights, text_losses, text_weights
 from litotes.training.processes import Processes

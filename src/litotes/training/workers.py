@@ -11,7 +11,7 @@ import torch
 
 from litotes.core.device import choose_device, is_cpu
 from litotes.core.processor import n_cores
-from litotes.encoders import pretrained
+from litotes.encoder import pretrained
 
 MOST = 6
 """More only take turns."""

@@ -15,17 +15,17 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from litotes.attention.kernels.rule import RowRule
-from litotes.attention.weighting import Weighting
 from litotes.bench.gpu.context import GpuBench
 from litotes.bench.gpu.opponents import AttendPacked, MakeAttention
 from litotes.bench.gpu.weightings import our_weightings
 from litotes.data.tasks import SENTIMENT
-from litotes.encoders import pretrained
+from litotes.encoder import pretrained
+from litotes.encoder.attention.weighting import Weighting
+from litotes.encoder.kernels.rule import RowRule
+from litotes.encoder.layout import Layout
 from litotes.model.checkpoint import Model, save_model
 from litotes.model.classifier import Classifier
-from litotes.runtime.torch_runtime import TorchRuntime
-from litotes.text.layout import Layout
+from litotes.prediction.torch_runtime import TorchRuntime
 
 TEXTS = (
     "the tea is great",
@@ -64,9 +64,9 @@ def module(name: str, **content: Any) -> ModuleType:
 def runtimes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int | None]]:
     """What was asked of our runtime: precision and bucket."""
     PlainRuntime.made = []
-    inside = module("litotes.runtime.cuda.runtime", CudaRuntime=PlainRuntime)
-    monkeypatch.setitem(sys.modules, "litotes.runtime.cuda", module("litotes.runtime.cuda"))
-    monkeypatch.setitem(sys.modules, "litotes.runtime.cuda.runtime", inside)
+    inside = module("litotes.prediction.cuda.runtime", CudaRuntime=PlainRuntime)
+    monkeypatch.setitem(sys.modules, "litotes.prediction.cuda", module("litotes.prediction.cuda"))
+    monkeypatch.setitem(sys.modules, "litotes.prediction.cuda.runtime", inside)
     return PlainRuntime.made
 
 
@@ -112,8 +112,8 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> list[Wanted]:
 
     forward = module("forward", Packed=Packed, Wanted=Wanted)
     attention = module("attention", packed_attention=packed_attention)
-    monkeypatch.setitem(sys.modules, "litotes.attention.kernels.forward", forward)
-    monkeypatch.setitem(sys.modules, "litotes.attention.kernels.attention", attention)
+    monkeypatch.setitem(sys.modules, "litotes.encoder.kernels.forward", forward)
+    monkeypatch.setitem(sys.modules, "litotes.encoder.kernels.attention", attention)
     return asked
 
 

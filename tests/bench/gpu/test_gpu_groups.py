@@ -23,7 +23,7 @@ from litotes.bench.gpu.turns import GpuGroup
 from litotes.bench.lines import BenchResult
 from litotes.core.errors import UserError
 from litotes.data.tasks import SENTIMENT
-from litotes.heads import HEADS
+from litotes.model.heads import HEADS
 
 Make = Callable[..., GpuBench]
 

@@ -14,9 +14,9 @@ from torch import Tensor
 from litotes.bench.gpu import opponents
 from litotes.bench.gpu.context import GpuBench
 from litotes.bench.gpu.models import TIMES_FEWER, copy_to, random_encoder, shares_for
-from litotes.encoders.pretrained import Pretrained
+from litotes.encoder.packing import pack
+from litotes.encoder.pretrained import Pretrained
 from litotes.pruning.cost import flops
-from litotes.text.packing import pack
 
 CPU = torch.device("cpu")
 LENGTHS = [30, 62, 90, 17, 41] * 4

@@ -61,7 +61,7 @@ def test_lines_that_fail_are_reported_and_the_others_measured() -> None:
         "cold": lambda: Candidate(Failing(1)),
         "late": lambda: Candidate(Failing(3)),
         "absent": partial(missing, "adasplash.kernels"),
-        "unwritten": partial(missing, "litotes.runtime.cuda"),
+        "unwritten": partial(missing, "litotes.prediction.cuda"),
         "good": lambda: Candidate(sleep),
     }
     lines = timed(makers, attempts, n_batches=2)
@@ -72,7 +72,7 @@ def test_lines_that_fail_are_reported_and_the_others_measured() -> None:
         "broken": "ValueError: cannot be made",
         "cold": "RuntimeError: no kernel image",
         "late": "RuntimeError: no kernel image",
-        "unwritten": "ModuleNotFoundError: No module named 'litotes.runtime.cuda'",
+        "unwritten": "ModuleNotFoundError: No module named 'litotes.prediction.cuda'",
     }
     assert attempts.left_out == {"absent": "adasplash"}
 

@@ -12,8 +12,8 @@ from page_server import Opens, Server
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from litotes.core.values import Task
-from litotes.encoders import pretrained
-from litotes.encoders.encoder import Encoder
+from litotes.encoder import pretrained
+from litotes.encoder.encoder import Encoder
 from litotes.model.checkpoint import Model
 from litotes.model.classifier import Classifier
 from litotes.prediction.predictor import Predictor

@@ -24,12 +24,12 @@ from litotes.bench.gpu.models import (
 from litotes.bench.gpu.turns import Attempts, Clock, clock_of
 from litotes.bench.subject import fresh_model
 from litotes.core.progress import Watch, ignore_progress
-from litotes.encoders import pretrained
+from litotes.encoder import pretrained
+from litotes.encoder.tokenizer import Pieces
 from litotes.model.checkpoint import Model, load_model
 from litotes.model.inference import compute_logits
+from litotes.model.runtime import Runtime
 from litotes.pruning.cost import flops
-from litotes.runtime.runtime import Runtime
-from litotes.text.tokenizer import Pieces
 
 MOST_SECONDS = 450.0
 """After which nothing new is begun: a run ends within eight minutes."""
@@ -118,7 +118,7 @@ class GpuBench:
         self, model: Model, *, precision: str = "auto", bucket: int | None = None
     ) -> Runtime:
         """Ours."""
-        from litotes.runtime.cuda.runtime import CudaRuntime
+        from litotes.prediction.cuda.runtime import CudaRuntime
 
         own = copy_to(model, torch.device("cpu"))
         return CudaRuntime(own, self.device, precision=precision, bucket=bucket)

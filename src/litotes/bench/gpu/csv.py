@@ -25,7 +25,7 @@ from litotes.model.checkpoint import Model
 from litotes.prediction.predictor import Predictor
 from litotes.prediction.tables.request import TableRequest
 from litotes.prediction.tables.to_file import predict_to_file
-from litotes.runtime.torch_runtime import TorchRuntime
+from litotes.prediction.torch_runtime import TorchRuntime
 
 N_COMPARED = 512
 """Texts whose labels are compared with those of torch on a CPU."""

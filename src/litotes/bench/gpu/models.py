@@ -12,14 +12,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from litotes.attention.learned import Learned
 from litotes.bench.subject import fresh_model, with_pruning
-from litotes.encoders.encoder import Encoder
-from litotes.encoders.pretrained import Pretrained
-from litotes.encoders.reshaping import rebuild_encoder
-from litotes.encoders.spec import EncoderSpec
-from litotes.heads import Head, HeadPerTask
+from litotes.encoder.attention.learned import Learned
+from litotes.encoder.encoder import Encoder
+from litotes.encoder.pretrained import Pretrained
+from litotes.encoder.reshaping import rebuild_encoder
+from litotes.encoder.spec import EncoderSpec
 from litotes.model.checkpoint import Model
+from litotes.model.heads import Head, HeadPerTask
 from litotes.pruning.cost import flops
 
 BERT_BASE: Mapping[str, int] = {

@@ -17,14 +17,14 @@ from torch.nn import functional
 from litotes.bench import hugging_face
 from litotes.bench.batching import Logits, split
 from litotes.bench.gpu.models import copy_to
-from litotes.encoders.block import Block
-from litotes.encoders.encoder import Encoder
-from litotes.encoders.encoding import Encoding
+from litotes.encoder.batch import Batch
+from litotes.encoder.block import Block
+from litotes.encoder.encoder import Encoder
+from litotes.encoder.encoding import Encoding
+from litotes.encoder.layout import Layout
+from litotes.encoder.packing import pack
+from litotes.encoder.tokenizer import Pieces
 from litotes.model.checkpoint import Model
-from litotes.text.batch import Batch
-from litotes.text.layout import Layout
-from litotes.text.packing import pack
-from litotes.text.tokenizer import Pieces
 
 AttendPacked = Callable[[Tensor, Tensor, Tensor], Tensor]
 """Queries, keys and values (piece, attention_head, head_width) to what each piece gathers."""

@@ -19,10 +19,10 @@ from litotes.bench.gpu.inputs import Inputs, n_slots
 from litotes.bench.gpu.models import copy_to
 from litotes.bench.gpu.turns import GpuGroup, time_in_guarded_turns, wait_for_device
 from litotes.bench.lines import BenchResult, Candidate
+from litotes.encoder.packing import batches_by_budget
+from litotes.encoder.tokenizer import Pieces
 from litotes.model.checkpoint import Model
 from litotes.model.inference import compute_logits
-from litotes.text.packing import batches_by_budget
-from litotes.text.tokenizer import Pieces
 
 N_CALLS = 20
 MOST_PIECES = 16384
@@ -74,9 +74,9 @@ def importance(bench: GpuBench) -> GpuGroup:
 
 
 def _attention(bench: GpuBench, name: str) -> Candidate:
-    from litotes.attention.kernels.attention import packed_attention
-    from litotes.attention.kernels.forward import Wanted
-    from litotes.attention.kernels.rule import RowRule
+    from litotes.encoder.kernels.attention import packed_attention
+    from litotes.encoder.kernels.forward import Wanted
+    from litotes.encoder.kernels.rule import RowRule
 
     lengths = _lengths_of_a_bucket(bench)
     draw = partial(Inputs.draw, lengths, device=bench.device, dtype=bench.dtype)

@@ -25,12 +25,12 @@ from litotes.bench.gpu.turns import Attempts, GpuGroup, Makers, time_in_guarded_
 from litotes.bench.lines import BenchResult, Candidate, Line
 from litotes.bench.train import PADDED, PASSES
 from litotes.data.tasks import SENTIMENT
-from litotes.encoders import pretrained
+from litotes.encoder import pretrained
+from litotes.encoder.packing import TextSet
+from litotes.encoder.tokenizer import Pieces
 from litotes.model.checkpoint import Model
 from litotes.model.classifier import Classifier
 from litotes.pruning.cost import flops
-from litotes.text.packing import TextSet
-from litotes.text.tokenizer import Pieces
 from litotes.training.inputs import PieceInputs
 from litotes.training.loop import captured_steps
 from litotes.training.processes import Processes

@@ -19,9 +19,9 @@ from litotes.bench.gpu.training import our_steps, time_steps
 from litotes.bench.gpu.turns import GpuGroup
 from litotes.bench.lines import BenchResult, Candidate, Line
 from litotes.bench.train import tasks_of
-from litotes.heads import HEADS
+from litotes.encoder.tokenizer import Pieces
 from litotes.model.classifier import Classifier
-from litotes.text.tokenizer import Pieces
+from litotes.model.heads import HEADS
 
 BATCH = 8
 N_BATCHES = 16

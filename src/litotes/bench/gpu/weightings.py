@@ -14,18 +14,18 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from litotes.attention.block_top_k import BlockTopK
-from litotes.attention.entmax import Entmax
-from litotes.attention.softmax import Softmax
-from litotes.attention.top_k import TopK
-from litotes.attention.weighting import Weighting, affinities
 from litotes.bench.gpu.context import GpuBench
 from litotes.bench.gpu.inputs import N_ATTENTION_HEADS, Inputs
 from litotes.bench.gpu.turns import GpuGroup, time_in_guarded_turns
 from litotes.bench.lines import BenchResult, Candidate
+from litotes.encoder.attention.block_top_k import BlockTopK
+from litotes.encoder.attention.entmax import Entmax
+from litotes.encoder.attention.softmax import Softmax
+from litotes.encoder.attention.top_k import TopK
+from litotes.encoder.attention.weighting import Weighting, affinities
 
 if TYPE_CHECKING:
-    from litotes.attention.kernels.rule import RowRule
+    from litotes.encoder.kernels.rule import RowRule
 
 LENGTHS = (128, 512)
 N_TEXTS = 64
@@ -70,8 +70,8 @@ class Ours:
 
     def bind(self, inputs: Inputs) -> Bound:
         """Tiles and boundaries lie on the device already, as they do in a pass."""
-        from litotes.attention.kernels.attention import packed_attention
-        from litotes.attention.kernels.forward import Wanted
+        from litotes.encoder.kernels.attention import packed_attention
+        from litotes.encoder.kernels.forward import Wanted
 
         inputs, rule = inputs.with_gradients(), self.rule(inputs.query.device)
         by_trains = {
@@ -101,7 +101,7 @@ def our_weightings() -> dict[str, Ours]:
 
 
 def _rule(name: str, device: torch.device, alpha: Tensor | None = None) -> RowRule:
-    from litotes.attention.kernels.rule import RowRule
+    from litotes.encoder.kernels.rule import RowRule
 
     if alpha is None:
         return RowRule(name)
@@ -109,7 +109,7 @@ def _rule(name: str, device: torch.device, alpha: Tensor | None = None) -> RowRu
 
 
 def _choosing_rule(name: str, block: int, device: torch.device) -> RowRule:
-    from litotes.attention.kernels.rule import RowRule, kept_counts
+    from litotes.encoder.kernels.rule import RowRule, kept_counts
 
     return RowRule(name, kept=kept_counts(1 - SPARSITY, device), block=block)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from litotes.core.figure import BAR, GAP, INK
 from litotes.evaluation.stress.result import Measured, StressResult, StressRow
-from litotes.report.figure import BAR, GAP, INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from litotes.core.storage import write_text
+from litotes.core.writing import write_figure
 from litotes.data.rewrites.rewrite import Rewrite
 from litotes.evaluation.stress.figure import figure
 from litotes.evaluation.stress.measure import FEWEST
 from litotes.evaluation.stress.page import page_html
 from litotes.evaluation.stress.result import StressResult
-from litotes.report.writing import write_figure
 
 
 def write_stress(result: StressResult, rewrites: Mapping[str, Rewrite], folder: Path) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from litotes.core.article import Article, Part, page
 from litotes.core.harmless import markup
+from litotes.core.html import figure, folded, inline, row, table, words
 from litotes.core.numbers import counted, format_signed
 from litotes.data.rewrites.rewrite import Rewrite
 from litotes.evaluation.stress.figure import N_ROWS
 from litotes.evaluation.stress.result import ALL, Contrast, Measured, StressResult, StressRow
-from litotes.report.article import Article, Part, page
-from litotes.report.html import figure, folded, inline, row, table, words
 
 _HEAD = (
     "rewrite", "eWAVE", "texts", "flips", "control", "difference", "p", "probability", "difference",

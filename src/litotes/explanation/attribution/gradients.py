@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from litotes.encoder.layout import Layout
+from litotes.encoder.packing import pack
+from litotes.encoder.tokenizer import Pieces
 from litotes.explanation.attribution.method import Method, WordWeights, by_word
 from litotes.explanation.attribution.question import Question
-from litotes.text.layout import Layout
-from litotes.text.packing import pack
-from litotes.text.tokenizer import Pieces
 
 _MOST_PIECES = 2048
 """That go through the model together when gradients are kept."""

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
+from litotes.encoder.tokenizer import ReadText
 from litotes.explanation.attribution.question import Question
-from litotes.text.tokenizer import ReadText
 
 if TYPE_CHECKING:
     from torch import Tensor

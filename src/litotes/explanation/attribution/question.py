@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litotes.core.values import Answer, Task
+from litotes.encoder.tokenizer import Pieces, ReadText
 from litotes.model.calibration import Calibration
 from litotes.model.inference import compute_logits, to_answers
+from litotes.model.runtime import Runtime
 from litotes.model.several_labels import label_to_explain
-from litotes.runtime.runtime import Runtime
-from litotes.text.tokenizer import Pieces, ReadText
 
 if TYPE_CHECKING:
     from torch import Tensor

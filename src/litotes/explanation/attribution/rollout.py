@@ -7,8 +7,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from litotes.attention.observer import TextAttention
-from litotes.attention.survivors import FUSED
+from litotes.encoder.attention.observer import TextAttention
+from litotes.encoder.attention.survivors import FUSED
 from litotes.explanation.attribution.method import Method, WordWeights, by_word
 from litotes.explanation.attribution.question import Question
 

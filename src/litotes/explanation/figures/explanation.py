@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litotes.core.errors import UserError
+from litotes.core.figure import INK
+from litotes.encoder.tokenizer import Word
 from litotes.explanation.explanation import Explanation, LayerMaps
 from litotes.explanation.figures import shaded_words
 from litotes.explanation.figures.shaded_words import FOR_LINE, LINE_INCHES, PlacedText, drawable
 from litotes.explanation.figures.survival import draw_bands, inches_of
 from litotes.explanation.page.words import method_name
 from litotes.explanation.shaded_text import answer_in_words
-from litotes.report.figure import INK
-from litotes.text.tokenizer import Word
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from litotes.core.harmless import harmless
+from litotes.encoder.tokenizer import ReadText
 from litotes.explanation.explanation import Shading
 from litotes.explanation.shaded_text import segments, unread
-from litotes.text.tokenizer import ReadText
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

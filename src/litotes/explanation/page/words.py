@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from litotes.core.harmless import harmless, markup
+from litotes.encoder.tokenizer import ReadText
 from litotes.explanation.explanation import Explanation, Shading
 from litotes.explanation.shaded_text import segments, shades, unread_html
-from litotes.text.tokenizer import ReadText
 
 
 def shade_classes(shading: Shading) -> list[str]:

@@ -21,6 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from litotes.core.errors import Stopped, UserError
+from litotes.core.jobs import run_jobs
+from litotes.core.on_ray_data import map_on_ray
+from litotes.core.outcomes import Outcome
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.storage import (
     LOCK,
@@ -44,9 +47,6 @@ from litotes.prediction.tables.part import (
 )
 from litotes.prediction.tables.request import TableRequest
 from litotes.prediction.tables.resume import read_record, write_record
-from litotes.scale.jobs import run_jobs
-from litotes.scale.on_ray_data import map_on_ray
-from litotes.scale.outcomes import Outcome
 
 BEGUN = "begun"
 _PART = re.compile(r"part-\d{5,}\.(parquet|jsonl|csv)")

@@ -19,6 +19,7 @@ from litotes.core.numbers import counted
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.storage import write_json
 from litotes.core.targets import make_folder
+from litotes.encoder.packing import encode_examples
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model, load_model, save_model
 from litotes.model.early_answers import EarlyExits
@@ -41,7 +42,6 @@ from litotes.pruning.exits.static import teach_table
 from litotes.pruning.exits.sureness import fit_sureness
 from litotes.pruning.exits.teaching import Lessons, read_lessons, teach
 from litotes.pruning.exits.texts import ExitTexts, choose_texts
-from litotes.text.packing import encode_examples
 
 RESULT = "exits.json"
 _CARD = "## Early exits"

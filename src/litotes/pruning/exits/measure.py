@@ -14,6 +14,7 @@ from scipy.special import betaincinv, expit
 from litotes.core.counts import Counts
 from litotes.core.progress import Watch
 from litotes.core.timing import TimedAction, time_in_turns
+from litotes.encoder.tokenizer import Pieces
 from litotes.evaluation.reliability import reliability
 from litotes.model.checkpoint import Model
 from litotes.model.early_answers import EarlyExits
@@ -23,7 +24,6 @@ from litotes.pruning.cost import flops
 from litotes.pruning.exits.control import Rehearsal
 from litotes.pruning.exits.result import ExitRow
 from litotes.pruning.exits.teaching import Lessons
-from litotes.text.tokenizer import Pieces
 
 
 def exit_logits(exits: EarlyExits, layer: int, lessons: Lessons) -> dict[str, NDArray[np.float32]]:

@@ -21,9 +21,9 @@ from scipy.special import log_softmax
 
 from litotes.core.counts import Floats
 from litotes.core.progress import Watch
+from litotes.encoder.tokenizer import Pieces
 from litotes.model.static_table import STORED, StaticTable
 from litotes.pruning.exits.teaching import Lessons
-from litotes.text.tokenizer import Pieces
 
 PENALTIES = (3e-6, 1e-5, 3e-5, 1e-4, 3e-4)
 """λ; the best of them is taken."""

@@ -17,11 +17,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from litotes.core.progress import Watch
-from litotes.encoders.encoding import Encoding
-from litotes.heads.exits import ExitHeads, read_texts
+from litotes.encoder.encoding import Encoding
+from litotes.encoder.packing import batches_by_budget, pack
+from litotes.encoder.tokenizer import Pieces
 from litotes.model.checkpoint import Model
-from litotes.text.packing import batches_by_budget, pack
-from litotes.text.tokenizer import Pieces
+from litotes.model.heads.exits import ExitHeads, read_texts
 
 PENALTIES = (1e-4, 1e-3, 1e-2)
 """λ; the best of them is taken."""

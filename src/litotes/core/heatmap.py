@@ -1,0 +1,172 @@
+"""A heatmap: a number in every cell, what stands below it in smaller print, one colour scale for
+all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from textwrap import fill, wrap
+from typing import TYPE_CHECKING, Any
+
+from litotes.core.figure import text_colour
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INCHES = 0.95
+"""The side of a cell."""
+
+_NARROW = 4.1
+"""Inches across that a phone shows without making the letters smaller."""
+
+_FEWEST_INCHES = 0.4
+"""Of a cell in which two decimals can be read."""
+
+_ROOMY = 0.8
+"""Inches of a cell that holds three decimals, and what stands below them."""
+
+_LETTER = 0.085  # inches of a letter in names and titles
+_LONGEST = 14  # letters of a name in a line, where cells are small
+
+
+@dataclass(frozen=True)
+class Heatmap:
+    """What one heatmap shows: a number in each cell, and what stands below it in smaller print.
+    {(row, column): …}
+    """
+
+    title: str
+    row_label: str
+    rows: Sequence[str]
+    columns: Sequence[str]
+    values: Mapping[tuple[str, str], float]
+    small: Mapping[tuple[str, str], str]
+
+
+def draw(shown: Heatmap, ax: Axes, *, inches: float = INCHES) -> Any:
+    """Draws one heatmap into the given axes; returns the image, for a colour bar. A cell without a
+    number stays empty. inches: the side of a cell.
+    """
+    values = [
+        [shown.values.get((row, column), float("nan")) for column in shown.columns]
+        for row in shown.rows
+    ]
+    image = ax.imshow(values, cmap="YlGnBu", vmin=0, vmax=1)
+    _label_axes(shown, ax, inches)
+    for place, row in enumerate(shown.rows):
+        for number, column in enumerate(shown.columns):
+            value, small = shown.values.get((row, column)), shown.small.get((row, column), "")
+            colour = "#666666" if value is None else text_colour(image, value)
+            if inches >= _ROOMY:
+                _write(ax, (place, number), value, small, colour=colour)
+            else:
+                _write_briefly(ax, (place, number), value, small, colour=colour)
+    return image
+
+
+def stacked_figure(heatmaps: Sequence[Heatmap]) -> Figure:
+    """The heatmaps one below another with their colour bar at the end, for a phone.
+
+    Small cells show two decimals and nothing else.
+    """
+    from matplotlib.figure import Figure  # takes half a second; only pictures need it
+
+    inches = min(_cell_inches(one) for one in heatmaps)
+    n_columns = max(len(one.columns) for one in heatmaps)
+    width = max(_NARROW, inches * n_columns + _names_inches(heatmaps))
+    heights = [_stacked_height(one, inches) for one in heatmaps]
+    picture = Figure(figsize=(width, sum(heights) + 0.6))
+    picture.set_layout_engine("constrained", hspace=0.08)
+    axes = picture.subplots(len(heatmaps), 1, squeeze=False, height_ratios=heights)[:, 0]
+    for one, ax in zip(heatmaps, axes, strict=True):
+        image = draw(one, ax, inches=inches)
+        title = fill(" ".join(one.title.split()), int(width / _LETTER) - 6)
+        ax.set_title(title, pad=8, fontsize=11, parse_math=False)
+    bar = picture.colorbar(image, ax=list(axes), orientation="horizontal", aspect=24, pad=0.02)
+    bar.set_label("macro-F1")
+    bar.outline.set_visible(False)
+    return picture
+
+
+def _cell_inches(shown: Heatmap) -> float:
+    """As much as a phone's width leaves to a cell."""
+    room = (_NARROW - _names_inches([shown])) / len(shown.columns)
+    return max(_FEWEST_INCHES, min(INCHES, room))
+
+
+def _names_inches(heatmaps: Sequence[Heatmap]) -> float:
+    """Across, of the names of the rows and their label."""
+    lines = [line for one in heatmaps for name in one.rows for line in _lines(name)]
+    return _LETTER * max(map(len, lines)) + 0.5
+
+
+def _stacked_height(shown: Heatmap, inches: float) -> float:
+    """With its title, the names of the columns and their label."""
+    names = [_LETTER * len(line) for name in shown.columns for line in _lines(name)]
+    upright = 0.2 * max(len(_lines(name)) for name in shown.columns)
+    below = max(names) if max(names) > inches else upright
+    return inches * len(shown.rows) + below + 0.9
+
+
+def _lines(name: str) -> list[str]:
+    """The name, broken between words where it is long."""
+    return wrap(name, _LONGEST, break_long_words=False, break_on_hyphens=False) or [""]
+
+
+def _label_axes(shown: Heatmap, ax: Axes, inches: float) -> None:
+    """Names of columns are broken into lines, and stand upright where even a word is too wide."""
+    columns = [wrap_to(name, inches) for name in shown.columns]
+    longest = max((len(line) for name in columns for line in name.split("\n")), default=0)
+    rotation = 90 if longest * _LETTER > inches else 0
+    if rotation:
+        columns = ["\n".join(_lines(name)) for name in shown.columns]
+    rows = (
+        list(shown.rows) if inches == INCHES else ["\n".join(_lines(name)) for name in shown.rows]
+    )
+    ax.set_xticks(range(len(columns)), columns, rotation=rotation, parse_math=False)
+    ax.set_yticks(range(len(rows)), rows, parse_math=False)
+    ax.tick_params(length=0)
+    ax.set_xlabel("tested on")
+    ax.set_ylabel(shown.row_label)
+    ax.set_title(shown.title, pad=8, fontsize=11, parse_math=False)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+
+
+def wrap_to(name: str, inches: float) -> str:
+    """The name in lines of so many inches, words and hyphens kept together."""
+    n_letters = max(1, int(inches / _LETTER))
+    return "\n".join(wrap(name, n_letters, break_long_words=False, break_on_hyphens=False))
+
+
+def _write(
+    ax: Axes, place: tuple[int, int], value: float | None, small: str, *, colour: str
+) -> None:
+    row, column = place
+    centred: dict[str, Any] = {"ha": "center", "va": "center", "color": colour}
+    if value is not None:
+        above = 0.08 if small else 0
+        ax.text(column, row - above, f"{value:.3f}", fontsize=12, **centred)
+    below = 0.24 if value is not None else 0
+    ax.text(column, row + below, small, fontsize=8, parse_math=False, **centred)
+
+
+def _write_briefly(
+    ax: Axes, place: tuple[int, int], value: float | None, small: str, *, colour: str
+) -> None:
+    """Two decimals; where there is no number, why."""
+    row, column = place
+    text = small.replace(" ", "\n") if value is None else f"{value:.2f}"
+    size = 6 if value is None else 9
+    ax.text(
+        column,
+        row,
+        text,
+        fontsize=size,
+        ha="center",
+        va="center",
+        color=colour,
+        parse_math=False,
+    )

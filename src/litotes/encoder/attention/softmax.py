@@ -1,0 +1,58 @@
+"""softmax: every live key gets some weight. Vaswani et al. 2017, arXiv 1706.03762, §3.2.1."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from litotes.encoder.attention.weighting import Weighting
+from litotes.encoder.kernels.rule import RowRule
+
+
+class Softmax(Weighting):
+    """Dense weights: w_k = exp(a_k) / Σ_j exp(a_j)."""
+
+    def forward(
+        self, affinity: Tensor, live: Tensor | None = None, heads: Tensor | None = None
+    ) -> Tensor:
+        return softmax_over(affinity, live)
+
+    def row_rule(self, device: torch.device) -> RowRule:
+        return RowRule("softmax")
+
+    def attend(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        *,
+        live: Tensor | None = None,
+        bias: Tensor | None = None,
+        heads: Tensor | None = None,
+        dropout: float = 0.0,
+    ) -> Tensor:
+        """The same by torch's fused kernel, which never writes the weights to memory.
+
+        On a CPU that kernel has no dropout: torch falls back to separate operations there, with
+        more passes over the weights than the definition needs.
+        """
+        if dropout and query.device.type == "cpu":
+            return super().attend(
+                query, key, value, live=live, bias=bias, heads=heads, dropout=dropout
+            )
+        if bias is not None and live is not None:
+            bias = bias.masked_fill(~live, torch.finfo(bias.dtype).min)
+        return functional.scaled_dot_product_attention(
+            query, key, value, attn_mask=live if bias is None else bias, dropout_p=dropout
+        )
+
+
+def softmax_over(affinity: Tensor, chosen: Tensor | None) -> Tensor:
+    """Softmax over the chosen keys alone (None: all); a row without chosen keys (padding) gets no
+    weight at all.
+    """
+    if chosen is None:
+        return affinity.softmax(-1)
+    weights = affinity.masked_fill(~chosen, torch.finfo(affinity.dtype).min).softmax(-1)
+    return weights.masked_fill(~chosen, 0.0)

@@ -1,0 +1,123 @@
+"""The first seam of attention: a weighting turns affinities into weights.
+
+    weights = simplex(affinity),   affinity[q, k] = query_q · key_k / √d + bias[q, k]
+
+A weighting is a module of its own in every block, so it may carry parameters (one number per
+attention head, say). Its options are the keyword arguments of its class.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from litotes.encoder.kernels.rule import RowRule
+
+
+class Weighting(nn.Module, ABC):
+    """Non-negative weights over the live keys that sum to 1.
+
+    `forward` is the definition and all that a new weighting has to give. `attend` may be overridden
+    where a fused kernel computes the same thing.
+
+    progress: how much of the training is done, 0 to 1, for weightings that change as training goes
+    on; 1 outside training.
+    rows_alone: whether a query's weights depend on its own affinities alone. A decoder needs that:
+    a piece must not learn of those after it from what they attend to.
+    """
+
+    rows_alone = True
+
+    def __init__(self, n_attention_heads: int) -> None:
+        super().__init__()
+        self.n_attention_heads = n_attention_heads
+        self.progress = 1.0
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the weighting has stopped changing: scores of an epoch before that say little
+        about the model.
+        """
+        return True
+
+    @abstractmethod
+    def forward(
+        self, affinity: Tensor, live: Tensor | None = None, heads: Tensor | None = None
+    ) -> Tensor:
+        """Weights of the shape of `affinity` (text, attention_head, query, key); keys that are not
+        live get exactly 0.
+
+        live: boolean, broadcastable to `affinity`; None when every key is live.
+        heads: which attention heads the second axis shows, (text, attention_head), where a pruning
+        has taken some away; None: all.
+        """
+
+    def row_rule(self, device: torch.device) -> RowRule | None:
+        """What the kernels on a GPU do with a row of affinities, as the weighting is now; None:
+        there is no kernel for it, and the definition is computed.
+        """
+        return None
+
+    def per_head(self, values: Tensor, heads: Tensor | None) -> Tensor:
+        """A number for each attention head, (attention_head,), laid out to meet an affinity: (text
+        or 1, attention_head, 1, 1).
+        """
+        shown = values[None] if heads is None else values[heads]
+        return shown[:, :, None, None]
+
+    def attend(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        *,
+        live: Tensor | None = None,
+        bias: Tensor | None = None,
+        heads: Tensor | None = None,
+        dropout: float = 0.0,
+    ) -> Tensor:
+        """The weighted mean of the values, for rows of texts (text, attention_head, piece,
+        head_width).
+        """
+        mixed, _ = self.attend_with_weights(
+            query, key, value, live=live, bias=bias, heads=heads, dropout=dropout
+        )
+        return mixed
+
+    def attend_with_weights(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        *,
+        live: Tensor | None = None,
+        bias: Tensor | None = None,
+        heads: Tensor | None = None,
+        dropout: float = 0.0,
+    ) -> tuple[Tensor, Tensor]:
+        """The result of `attend`, and the weights (text, attention_head, query, key) before
+        dropout.
+        """
+        affinity = affinities(query, key)
+        if bias is not None:
+            affinity = affinity + bias
+        weights = self(affinity, live, heads)
+        used = functional.dropout(weights, dropout) if dropout else weights
+        return used @ value, weights  # (text, attention_head, query, head_width)
+
+
+def affinities(query: Tensor, key: Tensor) -> Tensor:
+    """query_q · key_k / √d for every pair of a row's pieces. (text, attention_head, query, key)
+
+    The product scales as it goes: a scaled copy of the queries would cost as much as a third of the
+    product itself.
+    """
+    nothing = query.new_empty(1, 1, 1)  # beta = 0: never read
+    scale = query.shape[-1] ** -0.5
+    products = torch.baddbmm(
+        nothing, query.flatten(0, 1), key.flatten(0, 1).transpose(-1, -2), beta=0, alpha=scale
+    )
+    return products.unflatten(0, query.shape[:2])

@@ -1,0 +1,92 @@
+"""Who computes a batch: the kernels on a GPU, or else the encoder itself, which is the definition.
+
+LITOTES_KERNELS=off switches the kernels off; on is the default.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from importlib.util import find_spec
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from litotes.core.errors import UserError
+from litotes.encoder.attention.observer import Observer
+from litotes.encoder.batch import Batch
+from litotes.encoder.encoder import Encoder, encoding_of_firsts
+from litotes.encoder.encoding import Encoding
+from litotes.encoder.layout import Layout
+
+SWITCH = "LITOTES_KERNELS"
+
+
+def encode(
+    encoder: Encoder, batch: Batch, *, firsts_only: bool = False, observer: Observer | None = None
+) -> Encoding:
+    """What the encoder makes of a batch; an observer sees more than the kernels write down."""
+    if observer is None and uses_kernels(encoder):
+        return encode_on_device(encoder, batch, firsts_only=firsts_only)
+    return encoder(batch, firsts_only=firsts_only, observer=observer)
+
+
+def uses_kernels(encoder: Encoder) -> bool:
+    """Whether batches of this encoder go through the kernels where it is now."""
+    if encoder.recomputes or not kernels_wanted(encoder.device):
+        return False
+    from litotes.encoder.kernel_walk import has_kernels  # imports Triton
+
+    return has_kernels(encoder)
+
+
+def kernels_wanted(device: torch.device) -> bool:
+    """Whether kernels are to be used on a device, where they know the encoder."""
+    if device.type != "cuda":
+        return False
+    wanted = os.environ.get(SWITCH) or "on"
+    if wanted not in ("on", "off"):
+        raise UserError(f"{SWITCH}={wanted!r:.60} is not known: write on or off.")
+    return wanted == "on" and find_spec("triton") is not None
+
+
+def encode_on_device(encoder: Encoder, batch: Batch, *, firsts_only: bool) -> Encoding:
+    """The same by kernels, with gradients, under autocast or not."""
+    from litotes.encoder.kernel_walk import KernelWalk, route_options
+    from litotes.encoder.kernels.products import TorchProducts
+    from litotes.encoder.route import RoutePlan
+
+    layout = batch.layout
+    trains = torch.is_grad_enabled()
+    options = route_options(encoder, firsts_only=firsts_only, trains=trains)
+    plan = RoutePlan.for_texts(options, layout.lengths)
+    on_cuda = layout.device.type == "cuda"
+    sent = torch.empty(plan.n_sent, dtype=torch.int32, pin_memory=on_cuda)
+    lengths = np.array(layout.lengths, dtype=np.int32)
+    # the pieces themselves are on the device already
+    plan.write(np.zeros(layout.n_pieces, dtype=np.int32), None, lengths, sent.numpy())
+    block = torch.empty(plan.n_numbers, dtype=torch.int32, device=layout.device)
+    block[: plan.n_sent].copy_(sent, non_blocking=True)
+    route = plan.read(block)
+    route = replace(route, pieces=batch.pieces, segments=batch.segments)
+    walk = KernelWalk(encoder, route, TorchProducts(), attention_seeds(encoder))
+    hidden = walk.walk().hidden
+    if firsts_only:
+        return encoding_of_firsts(hidden, layout)
+    if walk.restores:
+        return Encoding(hidden, layout, layout.positions)
+    left = options.n_left(lengths)[-1].tolist()
+    return Encoding(hidden, Layout.of(left, layout.device), walk.origin.long())
+
+
+def attention_seeds(encoder: Encoder) -> Tensor | None:
+    """What decides dropout in the attention of each layer, drawn by torch where the encoder is;
+    None where nothing is dropped. (layer,)
+    """
+    from litotes.encoder.kernel_walk import dropout_seeds
+
+    if not encoder.training or not encoder.spec.attention_dropout:
+        return None
+    seed = torch.randint(2**62, (1,), device=encoder.device)
+    return dropout_seeds(seed, len(encoder.spec.walk))

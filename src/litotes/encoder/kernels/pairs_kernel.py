@@ -1,0 +1,288 @@
+"""Rows of up to 512 keys in half precision: affinities lie on the chip as pairs (pairs.py).
+
+Every second block of keys shares its registers with the one before: four tensors of pairs hold a
+row. Each is computed while the next keys are on their way; then the row is weighed where it lies,
+and a second walk over the pairs mixes the values.
+
+    behind  = affinity − best of the row      exact where it matters: near 0
+    weights = rule(behind), not yet divided by their sum
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from litotes.encoder.kernels.dropout_kernel import keeps_weight
+from litotes.encoder.kernels.forward_kernel import product, store_nothing, store_row_numbers
+from litotes.encoder.kernels.pair_affinities import gather_pairs
+from litotes.encoder.kernels.pair_choice import (
+    kept_reach,
+    minus,
+    only_kept,
+    store_kept,
+    without_late,
+)
+from litotes.encoder.kernels.pair_rows import row_sums
+from litotes.encoder.kernels.pair_rules import (
+    N_PAIRS,
+    exact_reach,
+    for_all,
+    powers_excess,
+    powers_reach,
+    rounded,
+    squares_reach,
+)
+from litotes.encoder.kernels.pairs import (
+    first_as,
+    first_of,
+    moved,
+    plus,
+    plus_if_positive,
+    second_as,
+    second_of,
+    times,
+)
+from litotes.encoder.kernels.received_kernel import store_received, sum_of_squares
+from litotes.encoder.kernels.row_weights import LOG2_E, largest, quick_log2
+from litotes.encoder.kernels.walk_kernel import load_rows, store_mixed
+
+
+@triton.jit
+def find_reach(
+    pairs_0, pairs_1, pairs_2, pairs_3, beta, KEPT, CHOSEN, row, query_live, n_keys, missing,
+    ROWS: tl.constexpr, PART: tl.constexpr, FARTHEST: tl.constexpr, RULE: tl.constexpr,
+    WITH_ROW_NUMBERS: tl.constexpr, PRODUCTS: tl.constexpr,
+):  # fmt: skip
+    """How far behind the best a key of each row may be, and the pairs: of `top_k` without keys that
+    are as near as the last one kept but come later. Stores which are kept, if row numbers are.
+    """
+    behind = (pairs_0, pairs_1, pairs_2, pairs_3)
+    if RULE == "squares":
+        reach = squares_reach(behind, missing, ROWS, PRODUCTS)
+    elif RULE == "powers":
+        reach = powers_reach(behind, beta, ROWS, PRODUCTS)
+    else:
+        n_kept = tl.load(KEPT + n_keys).to(tl.float32)
+        reach, n_reached, n_nearer = kept_reach(behind, n_kept, ROWS, PRODUCTS)
+        if largest(n_reached) > n_kept:
+            pairs_0, pairs_1, pairs_2, pairs_3 = without_late(
+                behind, reach, n_kept - n_nearer, ROWS, PART, PRODUCTS
+            )
+        if WITH_ROW_NUMBERS:
+            behind = (pairs_0, pairs_1, pairs_2, pairs_3)
+            store_kept(CHOSEN, row, behind, reach, query_live, ROWS, PART, FARTHEST)
+    return reach, pairs_0, pairs_1, pairs_2, pairs_3
+
+
+@triton.jit
+def prepared(pairs, reach, RULE: tl.constexpr):
+    """What can be done with both keys of each pair at once."""
+    if RULE == "squares":
+        nearest = rounded(reach)
+        inside = plus_if_positive(pairs, for_all(nearest))
+        # (v + δ)² without δ²: half precision does not show the reach exactly
+        pairs = times(inside, plus(inside, for_all(2.0 * (reach - nearest))))
+    elif RULE == "top_k":
+        pairs = only_kept(pairs, minus(reach))
+    return pairs
+
+
+@triton.jit
+def weigh_half(ready, half: tl.constexpr, reach, beta, RULE: tl.constexpr, TYPE: tl.constexpr):
+    """The weights of one key of each pair, not yet divided by their sum. TYPE: of the values."""
+    if RULE == "squares":
+        weights = first_as(ready, TYPE) if half == 0 else second_as(ready, TYPE)
+    else:
+        behind = first_of(ready) if half == 0 else second_of(ready)
+        if RULE == "powers":
+            weights = power_of_inside(behind, (1.0 / reach)[:, None], beta)
+        else:
+            weights = tl.exp2(behind * LOG2_E)
+    return weights
+
+
+@triton.jit
+def power_of_inside(behind, shrink, beta):
+    """v^β: v = max(1 + behind × shrink, 0). NaN stays."""
+    inside = tl.maximum(1.0 + behind * shrink, 0.0, propagate_nan=tl.PropagateNan.ALL)
+    # of nothing the logarithm is −∞, and its power 0 again
+    return tl.exp2(beta * quick_log2(inside))
+
+
+@triton.jit
+def without_dropped(
+    weights, SEED, query_place, first_key, head, dropout, N_HEADS: tl.constexpr,
+    PART: tl.constexpr, WITH_DROPOUT: tl.constexpr,
+):  # fmt: skip
+    """The weights that dropout leaves, not yet divided by the share it leaves."""
+    if WITH_DROPOUT:
+        key_number = first_key + tl.arange(0, PART)
+        kept = keeps_weight(SEED, query_place[:, None], key_number[None, :], head, dropout, N_HEADS)
+        weights = tl.where(kept, weights, 0.0)
+    return weights
+
+
+@triton.jit
+def mix_pairs(
+    pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, SEED, query_place, key_start, n_keys,
+    value_stride, head, dropout, N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr,
+    COLUMNS: tl.constexpr, ROWS: tl.constexpr, PART: tl.constexpr, RULE: tl.constexpr,
+    AGAIN: tl.constexpr, WITH_DROPOUT: tl.constexpr, PRODUCTS: tl.constexpr,
+    TOGETHER: tl.constexpr,
+):  # fmt: skip
+    """The values' sum by weights that are not yet divided, the weights' sum, and the pairs, if they
+    are needed AGAIN: each is the first one in its turn.
+    """
+    total = tl.zeros([ROWS], tl.float32)
+    mixed = tl.zeros([ROWS, COLUMNS], tl.float32)
+    for start in tl.range(
+        0, 2 * N_PAIRS * PART, 2 * PART, num_stages=3, loop_unroll_factor=TOGETHER
+    ):
+        number = tl.arange(0, PART)
+        value_rows = VALUE + (key_start + start + number).to(tl.int64) * value_stride
+        value = load_rows(value_rows, number < n_keys - start, head, HEAD_WIDTH, COLUMNS)
+        value_second = load_rows(value_rows + PART * value_stride, number < n_keys - start - PART,
+                                 head, HEAD_WIDTH, COLUMNS)  # fmt: skip
+        ready = prepared(pairs_0, reach, RULE)
+        weights = weigh_half(ready, 0, reach, beta, RULE, value.dtype)
+        total += row_sums(ready, PRODUCTS) if RULE == "squares" else tl.sum(weights, 1)
+        weights = without_dropped(weights, SEED, query_place, start, head, dropout,
+                                  N_HEADS, PART, WITH_DROPOUT)  # fmt: skip
+        mixed = product(weights.to(value.dtype), value, mixed, False)
+        weights = weigh_half(ready, 1, reach, beta, RULE, value.dtype)
+        if RULE != "squares":
+            total += tl.sum(weights, 1)
+        weights = without_dropped(weights, SEED, query_place, start + PART, head, dropout,
+                                  N_HEADS, PART, WITH_DROPOUT)  # fmt: skip
+        mixed = product(weights.to(value.dtype), value_second, mixed, False)
+        before = pairs_0
+        pairs_0, pairs_1, pairs_2 = moved(pairs_1), moved(pairs_2), moved(pairs_3)
+        if AGAIN:
+            pairs_3 = moved(before)
+    return mixed, total, pairs_0, pairs_1, pairs_2, pairs_3
+
+
+@triton.jit
+def mix_exactly(
+    pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, SEED, query_place, key_start, n_keys,
+    value_stride, head, dropout, missing, amiss, N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr,
+    COLUMNS: tl.constexpr, ROWS: tl.constexpr, PART: tl.constexpr, RULE: tl.constexpr,
+    IMPORTANCE: tl.constexpr, WITH_DROPOUT: tl.constexpr, PRODUCTS: tl.constexpr,
+    TOGETHER: tl.constexpr,
+):  # fmt: skip
+    """As `mix_pairs`, and once more for `powers` where the weights' sum shows that the reach was
+    not near enough; with the reach.
+    """
+    AGAIN: tl.constexpr = RULE == "powers" or IMPORTANCE != "none"
+    mixed, total, pairs_0, pairs_1, pairs_2, pairs_3 = mix_pairs(
+        pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, SEED, query_place, key_start,
+        n_keys, value_stride, head, dropout, N_HEADS, HEAD_WIDTH, COLUMNS, ROWS, PART, RULE,
+        AGAIN, WITH_DROPOUT, PRODUCTS, TOGETHER)  # fmt: skip
+    if RULE == "powers":
+        if beta * largest(tl.abs(powers_excess(total, reach, beta))) > amiss:
+            behind = (pairs_0, pairs_1, pairs_2, pairs_3)
+            reach = exact_reach(behind, reach, beta, missing, ROWS)
+            mixed, total, pairs_0, pairs_1, pairs_2, pairs_3 = mix_pairs(
+                pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, SEED, query_place,
+                key_start, n_keys, value_stride, head, dropout, N_HEADS, HEAD_WIDTH, COLUMNS, ROWS,
+                PART, RULE, AGAIN, WITH_DROPOUT, PRODUCTS, TOGETHER)  # fmt: skip
+    return reach, mixed, total, pairs_0, pairs_1, pairs_2, pairs_3
+
+
+@triton.jit
+def store_all_received(
+    to_received, behind, reach, beta, inverse, VALUE, key_start, n_keys, value_stride,
+    query_live, head, HEAD_WIDTH: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr,
+    PART: tl.constexpr, RULE: tl.constexpr, IMPORTANCE: tl.constexpr,
+):  # fmt: skip
+    """What each key received, as in `attend_tile`."""
+    for part in tl.static_range(N_PAIRS):
+        ready = prepared(behind[part], reach, RULE)
+        for half in tl.static_range(2):
+            weights = weigh_half(ready, half, reach, beta, RULE, tl.float32) * inverse[:, None]
+            key_number = (2 * part + half) * PART + tl.arange(0, PART)
+            key_live = key_number < n_keys
+            squares = tl.zeros([PART], tl.float32)
+            if IMPORTANCE == "value":
+                value_rows = VALUE + (key_start + key_number).to(tl.int64) * value_stride
+                squares = sum_of_squares(load_rows(value_rows, key_live, head, HEAD_WIDTH, COLUMNS))
+            store_received(to_received + key_number, weights, query_live.to(tl.float32), squares,
+                           key_live, ROWS, IMPORTANCE, False)  # fmt: skip
+
+
+@triton.jit
+def store_removed(
+    MIXED, to_received, to_size, query_far, query_live, n_keys, head, N_HEADS: tl.constexpr,
+    HEAD_WIDTH: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr, PART: tl.constexpr,
+    IMPORTANCE: tl.constexpr, WITH_HEAD_SIZE: tl.constexpr,
+):  # fmt: skip
+    """What a removed attention head gives."""
+    key_number = tl.arange(0, 2 * N_PAIRS * PART)
+    mixed_rows = MIXED + query_far * (N_HEADS * HEAD_WIDTH)
+    store_nothing(mixed_rows, to_received + key_number, to_size, query_live, key_number < n_keys,
+                  head, HEAD_WIDTH, COLUMNS, ROWS, 2 * N_PAIRS * PART, IMPORTANCE,
+                  WITH_HEAD_SIZE)  # fmt: skip
+
+
+@triton.jit(do_not_specialize=["n_slots_apart", "n_rows_apart", "n_slots"])
+def attend_pairs(
+    QUERY, KEY, VALUE, MIXED, QUERY_BOUNDS, KEY_BOUNDS, TILES, ALPHA, KEPT, ORIGIN, BUCKETS, BIAS,
+    ALIVE, SEED, RECEIVED, HEAD_SIZE, ROW_NUMBERS, CHOSEN,
+    query_stride, key_stride, value_stride, n_slots_apart, n_rows_apart, n_slots, scale, dropout,
+    missing, amiss, N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr, COLUMNS: tl.constexpr,
+    ROWS: tl.constexpr, PART: tl.constexpr, FARTHEST: tl.constexpr, RULE: tl.constexpr,
+    WITH_BIAS: tl.constexpr, WITH_ALIVE: tl.constexpr, WITH_DROPOUT: tl.constexpr,
+    IMPORTANCE: tl.constexpr, WITH_HEAD_SIZE: tl.constexpr, WITH_ROW_NUMBERS: tl.constexpr,
+    CENTRED: tl.constexpr, PRODUCTS: tl.constexpr, TOGETHER: tl.constexpr,
+):  # fmt: skip
+    """As `attend_tile`, whose arguments these are, and `gather_pairs`. PART: keys in half a pair.
+
+    amiss: by how much a row's sum may be, before its reach is looked for again, for `powers`.
+    PRODUCTS: sums of rows are products. TOGETHER: pairs of blocks in each turn of the walks: with
+    more of them fewer registers are moved, and more keys lie on the chip.
+    """
+    head, tile = tl.program_id(1), tl.program_id(0)
+    text, slot = tl.load(TILES + 2 * tile), tl.load(TILES + 2 * tile + 1)
+    if text < 0:
+        return
+    query_start, key_start = tl.load(QUERY_BOUNDS + text), tl.load(KEY_BOUNDS + text)
+    n_queries = tl.load(QUERY_BOUNDS + text + 1) - query_start
+    n_keys = tl.load(KEY_BOUNDS + text + 1) - key_start
+    query_number = slot * ROWS + tl.arange(0, ROWS)
+    query_live, query_place = query_number < n_queries, query_start + query_number
+    query_far = query_place.to(tl.int64)
+    to_received = RECEIVED + (slot * N_HEADS + head) * n_slots_apart + key_start
+    to_size = HEAD_SIZE + (text * n_slots + slot) * N_HEADS + head
+    if WITH_ALIVE:
+        if (tl.load(ALIVE + text) >> head) & 1 == 0:
+            store_removed(MIXED, to_received, to_size, query_far, query_live, n_keys, head, N_HEADS,
+                          HEAD_WIDTH, COLUMNS, ROWS, PART, IMPORTANCE, WITH_HEAD_SIZE)  # fmt: skip
+            return
+    query = load_rows(QUERY + query_far * query_stride, query_live, head, HEAD_WIDTH, COLUMNS)
+    best, pairs_0, pairs_1, pairs_2, pairs_3 = gather_pairs(
+        query, KEY, query_number, query_live, n_keys, ORIGIN, BUCKETS, BIAS, key_start, key_stride,
+        head, scale, N_HEADS, HEAD_WIDTH, COLUMNS, ROWS, PART, FARTHEST, WITH_BIAS,
+        CENTRED, PRODUCTS, TOGETHER)  # fmt: skip
+    beta = 1.0 / (tl.load(ALPHA + head) - 1.0) if RULE == "powers" else 2.0
+    row = head * n_rows_apart + query_place
+    reach, pairs_0, pairs_1, pairs_2, pairs_3 = find_reach(
+        pairs_0, pairs_1, pairs_2, pairs_3, beta, KEPT, CHOSEN, row, query_live, n_keys, missing,
+        ROWS, PART, FARTHEST, RULE, WITH_ROW_NUMBERS, PRODUCTS)  # fmt: skip
+    reach, mixed, total, pairs_0, pairs_1, pairs_2, pairs_3 = mix_exactly(
+        pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, SEED, query_place, key_start,
+        n_keys, value_stride, head, dropout, missing, amiss, N_HEADS, HEAD_WIDTH, COLUMNS, ROWS,
+        PART, RULE, IMPORTANCE, WITH_DROPOUT, PRODUCTS, TOGETHER)  # fmt: skip
+    inverse = 1.0 / total
+    if WITH_ROW_NUMBERS:
+        its_reach, n_rows = best if RULE == "top_k" else reach, N_HEADS * n_rows_apart
+        store_row_numbers(ROW_NUMBERS + row, best, its_reach, inverse, query_live, n_rows)
+    mixed *= (inverse / (1.0 - dropout) if WITH_DROPOUT else inverse)[:, None]
+    size = store_mixed(MIXED, mixed, query_place, query_live, head, N_HEADS, HEAD_WIDTH, COLUMNS)
+    if WITH_HEAD_SIZE:
+        tl.store(to_size, size)
+    if IMPORTANCE != "none":
+        store_all_received(
+            to_received, (pairs_0, pairs_1, pairs_2, pairs_3), reach, beta, inverse, VALUE,
+            key_start, n_keys, value_stride, query_live, head, HEAD_WIDTH, COLUMNS, ROWS, PART,
+            RULE, IMPORTANCE)  # fmt: skip

@@ -1,1 +1,0 @@
-"""Text pieces in, hidden states out. The encoder is ours, the weights are everyone's."""

@@ -1,1 +1,0 @@
-"""Triton kernels for what stands between the products of a layer."""

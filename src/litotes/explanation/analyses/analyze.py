@@ -1,0 +1,202 @@
+"""A corpus of texts goes through a model, and every analysis measures what happens inside."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from litotes.core.device import choose_device
+from litotes.core.errors import UserError
+from litotes.core.memory import trim_malloc
+from litotes.core.progress import Watch, ignore_progress
+from litotes.core.values import Example
+from litotes.core.version import __version__
+from litotes.data.corpus import Corpus
+from litotes.encoder.encoder import Encoder
+from litotes.encoder.tokenizer import ReadText
+from litotes.explanation.analyses.analysis import Analysis, Measure, Result
+from litotes.explanation.observation import in_batches, observe
+from litotes.model.checkpoint import Model
+
+_READ_AHEAD = 256
+"""Texts tokenized at once."""
+
+
+@dataclass(frozen=True)
+class CorpusAnalysis:
+    """What was found.
+
+    results: {analysis: its result}. left_out: {analysis: why}. n_truncated: how many texts are
+    longer than the model reads; n_unreadable: of how many it knows no piece.
+    """
+
+    model: str
+    data: str
+    n_texts: int
+    n_truncated: int
+    n_unreadable: int
+    results: Mapping[str, Result]
+    left_out: Mapping[str, str]
+    facts: Mapping[str, Any]
+    seed: int
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "litotes": __version__,
+            "model": self.model,
+            "data": self.data,
+            "n_texts": self.n_texts,
+            "n_truncated": self.n_truncated,
+            "n_unreadable": self.n_unreadable,
+            "seed": self.seed,
+            "facts": dict(self.facts),
+            "left_out": dict(self.left_out),
+            "findings": {name: list(result.findings()) for name, result in self.results.items()},
+            "results": {name: result.as_json() for name, result in self.results.items()},
+        }
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The model to look into.
+
+    name: as the report shows it. base: the encoder it was tuned from, where that is known.
+    """
+
+    name: str
+    model: Model
+    base: Encoder | None = None
+
+    def move_to(self, device: torch.device) -> None:
+        """Moves model and base there, in evaluation mode."""
+        self.model.classifier.to(device).eval()
+        if self.base is not None:
+            self.base.to(device).eval()
+
+
+def analyze(
+    subject: Subject,
+    corpus: Corpus,
+    analyses: Mapping[str, Analysis],
+    *,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    n_texts: int | None = None,
+    seed: int = 0,
+    device: str | None = None,
+    watch: Watch = ignore_progress,
+) -> CorpusAnalysis:
+    """Measures the texts of a corpus, or `n_texts` of them drawn at random, in constant memory.
+
+    options: {analysis: {option: value}} for measures that are not to be made with their defaults.
+    """
+    if not len(corpus):
+        raise UserError(f"{corpus.name} has no texts here: nothing to analyse.")
+    _check_base(subject)
+    left_out = _unmet_needs(analyses, subject.base)
+    subject.move_to(choose_device(device))
+    measures: dict[str, Measure] = {}
+    for name in analyses:
+        if name not in left_out:
+            chosen = (options or {}).get(name, {})
+            measures[name] = analyses[name].measure(subject.model, **chosen)
+    examples = _draw(corpus, n_texts, seed)
+    n_truncated, n_unreadable = _measure(subject, examples, list(measures.values()), watch)
+    results = {}
+    for name, measure in measures.items():
+        result = measure.result()
+        if nothing := result.nothing_to_say():
+            left_out[name] = nothing
+        else:
+            results[name] = result
+    return CorpusAnalysis(
+        model=subject.name,
+        data=corpus.name,
+        n_texts=len(examples),
+        n_truncated=n_truncated,
+        n_unreadable=n_unreadable,
+        results=results,
+        left_out=left_out,
+        facts=_facts(subject.model),
+        seed=seed,
+    )
+
+
+def _unmet_needs(analyses: Mapping[str, Analysis], base: Encoder | None) -> dict[str, str]:
+    """{analysis: what it needs} for those that cannot be made; an error if that is all of them."""
+    needs: dict[str, str] = {}
+    for name, analysis in analyses.items():
+        if analysis.measure.needs_base and base is None:
+            needs[name] = "needs --tuned-from"
+        elif missing := analysis.measure.missing_package():
+            needs[name] = missing
+    if len(needs) == len(analyses):
+        reasons = "; ".join(f"{name} {need}" for name, need in needs.items())
+        raise UserError(f"Nothing can be analysed: {reasons}.")
+    return needs
+
+
+def _draw(corpus: Corpus, n_texts: int | None, seed: int) -> Sequence[Example]:
+    """Shuffled, so that a measure of the first few texts sees all cells."""
+    examples = list(corpus)
+    random.Random(seed).shuffle(examples)
+    return examples[:n_texts]
+
+
+def _measure(
+    subject: Subject, examples: Sequence[Example], measures: Sequence[Measure], watch: Watch
+) -> tuple[int, int]:
+    """Shows every text to every measure. How many texts were longer than the model reads, and how
+    many unreadable.
+    """
+    n_truncated = n_unreadable = n_done = 0
+    for batch in _batches(subject.model, examples):
+        n_truncated += sum(text.pieces.truncated for text in batch)
+        n_unreadable += sum(text.pieces.unreadable for text in batch)
+        device = subject.model.classifier.device
+        for observation in observe(subject.model, batch, base=subject.base, device=device):
+            for measure in measures:
+                measure.add(observation)
+            n_done += 1
+            watch("looking", n_done, len(examples), "")
+        trim_malloc()  # the maps of a batch take far more memory than what is kept of them
+    return n_truncated, n_unreadable
+
+
+def _batches(model: Model, examples: Sequence[Example]) -> Iterator[list[ReadText]]:
+    for start in range(0, len(examples), _READ_AHEAD):
+        chunk = examples[start : start + _READ_AHEAD]
+        texts = [example.text for example in chunk]
+        yield from in_batches(model.tokenizer.read(texts, [example.pair for example in chunk]))
+
+
+def _facts(model: Model) -> dict[str, Any]:
+    spec = model.classifier.encoder.spec
+    return {
+        "tasks": {name: list(task.labels) for name, task in model.classifier.tasks.items()},
+        "head": model.classifier.head_name,
+        "base": model.base,
+        "family": spec.family,
+        "n_layers": len(spec.walk),
+        "n_attention_heads": spec.n_attention_heads,
+        "head_width": spec.head_width,
+        "weighting": spec.weighting,
+        "pruning": spec.pruning,
+    }
+
+
+def _check_base(subject: Subject) -> None:
+    """Before and after can be compared layer by layer and head by head, or not at all."""
+    if subject.base is None:
+        return
+    spec, base_spec = subject.model.classifier.encoder.spec, subject.base.spec
+    for size in ("n_layers", "n_attention_heads", "n_vocabulary"):
+        expected, found = getattr(spec, size), getattr(base_spec, size)
+        if expected != found:
+            raise UserError(
+                f"--tuned-from: the encoder given has {size} = {found}, the model {expected}; it"
+                " cannot be what the model was tuned from."
+            )

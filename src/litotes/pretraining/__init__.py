@@ -1,6 +1,0 @@
-"""Masked-language modelling on unlabelled text: an encoder goes on learning, or starts new."""
-
-from litotes.pretraining.recipe import PretrainRecipe, read_recipe
-from litotes.pretraining.run import PretrainRun, pretrain
-
-__all__ = ["PretrainRecipe", "PretrainRun", "pretrain", "read_recipe"]

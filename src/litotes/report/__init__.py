@@ -1,1 +1,0 @@
-"""Pages that read as an article: one look, one template, and the pieces such a page is made of."""

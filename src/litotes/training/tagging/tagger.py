@@ -1,0 +1,173 @@
+"""Texts in, words with their answers out: how every consumer asks a model of words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import overload
+
+from litotes.core.device import choose_device
+from litotes.core.errors import UserError
+from litotes.core.one_line import one_line
+from litotes.core.registry import pick
+from litotes.core.values import BadText, Task
+from litotes.core.word_values import Stretch, WordAnswer, WordPrediction
+from litotes.data.words.bio import entities_of, is_bio
+from litotes.data.words.corpus import Span, WordExample, check_words
+from litotes.data.words.cutting import CutWord, cut_text
+from litotes.encoder.word_pieces import Window
+from litotes.model.folder import ModelFolder
+from litotes.model.word_checkpoint import SavedWordModel, load_word_model
+from litotes.prediction.bad_texts import BAD_TEXTS, find_problems, written_text
+from litotes.training.tagging.answers import TextAnswers, answer_texts
+from litotes.training.tagging.word_set import make_windows
+
+Asked = str | Sequence[str] | BadText
+"""A text, the words of one, or why it cannot be read."""
+
+_AT_ONCE = 512
+"""Texts of a stream that are answered together."""
+
+
+class Tagger:
+    """A model that answers words, ready to be asked.
+
+    >>> tagger = Tagger.load("runs/parts-of-speech")                      # doctest: +SKIP
+    >>> tagger.predict("Lovely. Another delay.").tags                     # doctest: +SKIP
+    ('ADJ', 'PUNCT', 'DET', 'NOUN', 'PUNCT')
+    """
+
+    def __init__(self, model: SavedWordModel, *, device: str | None = None) -> None:
+        self.model = model
+        self.network = model.network.to(choose_device(device)).eval()
+
+    def __repr__(self) -> str:
+        return one_line(self, kind=self.kind, task=self.task.name, cutting=self.model.cutting)
+
+    @classmethod
+    def load(cls, model: str | Path | ModelFolder, *, device: str | None = None) -> Tagger:
+        """model: the folder of a tagging or a span model."""
+        return cls(load_word_model(model), device=device)
+
+    @property
+    def task(self) -> Task:
+        return self.network.task
+
+    @property
+    def kind(self) -> str:
+        """Tagging or span."""
+        return self.network.kind
+
+    @overload
+    def predict(  # type: ignore[overload-overlap]  # a string is a sequence of strings
+        self, texts: str, *, bad_texts: str = "stop"
+    ) -> WordPrediction: ...
+
+    @overload
+    def predict(
+        self, texts: Sequence[Asked], *, bad_texts: str = "stop"
+    ) -> list[WordPrediction]: ...
+
+    def predict(
+        self, texts: str | Sequence[Asked], *, bad_texts: str = "stop"
+    ) -> WordPrediction | list[WordPrediction]:
+        """A prediction per text, in order; of one text that is not in a list, its prediction.
+
+        texts: strings, which are cut into words as the model's training texts were, or sequences
+        of words that are cut already. bad_texts: `stop` raises at one that is empty, `empty` gives
+        it a problem.
+        """
+        if isinstance(texts, str):
+            return self._predict([texts], bad_texts=bad_texts)[0]
+        return self._predict(texts, bad_texts=bad_texts)
+
+    def predict_stream(
+        self, texts: Iterable[Asked], *, bad_texts: str = "empty"
+    ) -> Iterator[WordPrediction]:
+        """The same for any number of texts, as they come."""
+        first = 1
+        waiting: list[Asked] = []
+        for text in texts:
+            waiting.append(text)
+            if len(waiting) == _AT_ONCE:
+                yield from self._predict(waiting, bad_texts=bad_texts, first=first)
+                first += len(waiting)
+                waiting = []
+        yield from self._predict(waiting, bad_texts=bad_texts, first=first)
+
+    def _predict(
+        self, texts: Sequence[Asked], *, bad_texts: str, first: int = 1
+    ) -> list[WordPrediction]:
+        """first: the number of the first text, for error messages."""
+        pick(BAD_TEXTS, bad_texts, "treatment of bad texts")
+        written = [_as_text(text) for text in texts]
+        problems = find_problems(written, [None] * len(written), first=first)
+        if problems and bad_texts == "stop":
+            raise UserError(next(iter(problems.values())))
+        good = [place for place in range(len(texts)) if place not in problems]
+        cut = [self._cut(texts[place]) for place in good]
+        words = [[word.written for word in own] for own in cut]
+        windows = make_windows(words, self.model.tokenizer, self.kind)
+        answers = answer_texts(self.network, windows)
+        found = {}
+        for place, own, read, answer in zip(good, cut, windows, answers, strict=True):
+            found[place] = self._prediction(written_text(written[place]), own, read, answer)
+        for place, problem in problems.items():
+            text = written_text(written[place])
+            found[place] = WordPrediction(text, self.task.name, self.kind, problem=problem)
+        return [found[place] for place in range(len(texts))]
+
+    def _cut(self, text: Asked) -> tuple[CutWord, ...]:
+        if isinstance(text, str):
+            return cut_text(text, self.model.cutting)
+        assert not isinstance(text, BadText)
+        words, place = [], 0
+        for word in check_words(text, "A list of words"):
+            words.append(CutWord(word, place, place + len(word)))
+            place += len(word) + 1
+        return tuple(words)
+
+    def _prediction(
+        self,
+        text: str,
+        cut: Sequence[CutWord],
+        windows: Sequence[Window],
+        answers: TextAnswers,
+    ) -> WordPrediction:
+        words = tuple(_answer(word, place, answers, self.task) for place, word in enumerate(cut))
+        stretches: tuple[Stretch, ...] = ()
+        if answers.span is not None:
+            stretches = (_stretch(text, cut, answers.span),)
+        elif is_bio(self.task.labels):
+            found = entities_of([word.label for word in words])
+            stretches = tuple(_stretch(text, cut, (one.start, one.end), one.kind) for one in found)
+        return WordPrediction(
+            text,
+            self.task.name,
+            self.kind,
+            self.task.labels,
+            words,
+            stretches,
+            answers.probability,
+            truncated=any(window.pieces.truncated for window in windows),
+            unreadable=all(window.pieces.unreadable for window in windows),
+        )
+
+
+def _as_text(text: Asked) -> str | BadText:
+    if isinstance(text, str | BadText) or not isinstance(text, Sequence):
+        return text
+    return WordExample(tuple(text)).text
+
+
+def _answer(word: CutWord, place: int, answers: TextAnswers, task: Task) -> WordAnswer:
+    if answers.probabilities is None:
+        return WordAnswer(word.written, word.start, word.end)
+    probability, number = answers.probabilities[place].max(-1)
+    label = task.labels[int(number)]
+    return WordAnswer(word.written, word.start, word.end, label, float(probability))
+
+
+def _stretch(text: str, cut: Sequence[CutWord], span: Span, kind: str | None = None) -> Stretch:
+    start, end = cut[span[0]].start, cut[span[1] - 1].end
+    return Stretch(text[start:end], start, end, *span, kind)

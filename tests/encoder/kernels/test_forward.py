@@ -1,0 +1,159 @@
+"""The forward kernel against the plain path in float64."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+pytest.importorskip("triton", reason="Triton is not installed: its kernels are not tried")
+
+from cases import (
+    RULES,
+    Case,
+    all_rules,
+    dropout_mask,
+    forward_error,
+    heads_for,
+    make_inputs,
+    run_kernels,
+)
+
+from litotes.encoder.kernels.forward import Packed, attend
+from litotes.encoder.kernels.rule import RowRule
+from litotes.encoder.kernels.tiles import Shape, Tiles
+
+CLOSE = {torch.float32: 2e-5, torch.float16: 5e-3}
+DTYPES = pytest.mark.parametrize("dtype", CLOSE, ids=["float32", "float16"])
+
+# an infinity less an infinity is NaN, which is meant, and numpy says so
+MEANT = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+
+@DTYPES
+@pytest.mark.parametrize("rule", RULES)
+def test_mixes_as_the_plain_path_does(rule: str, dtype: torch.dtype, device: torch.device) -> None:
+    case = Case(rule, lengths=(1, 33), n_heads=heads_for(rule), wanted="received")
+    assert forward_error(case, device, dtype) < CLOSE[dtype]
+
+
+@pytest.mark.parametrize("length", [64, 130, 260])
+def test_longer_texts(length: int, device: torch.device) -> None:
+    case = Case("squares", lengths=(length,), n_heads=1, wanted="received")
+    assert forward_error(case, device, torch.float32) < CLOSE[torch.float32]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", RULES)
+def test_the_longest_texts(rule: str, device: torch.device) -> None:
+    case = Case(rule, lengths=(1024,), n_heads=1, first_only=True, wanted="received")
+    assert forward_error(case, device, torch.float32) < CLOSE[torch.float32]
+
+
+@DTYPES
+@pytest.mark.parametrize("head_width", [20, 64, 128])
+def test_widths(head_width: int, dtype: torch.dtype, device: torch.device) -> None:
+    case = Case("squares", lengths=(3, 33), head_width=head_width, spread=1.0)
+    assert forward_error(case, device, dtype) < CLOSE[dtype]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case("squares", with_bias=True),
+        Case("softmax", with_bias=True, first_only=True),
+        Case("block_top_k", lengths=(2, 9, 17), first_only=True, wanted="received"),
+        Case("softmax", alive=(0b01, 0b00, 0b11), wanted="received"),
+        Case("lines", n_nobody=7, wanted="received"),
+        Case("softmax", lengths=(1, 40), wanted="value"),
+        Case("top_k", lengths=(1, 40), wanted="value"),
+    ],
+    ids=lambda case: case.rule,
+)
+def test_what_else_may_be_asked(case: Case, device: torch.device) -> None:
+    assert forward_error(case, device, torch.float32) < 5 * CLOSE[torch.float32]
+
+
+@pytest.mark.slow
+def test_equal_keys_are_chosen_from_the_first(device: torch.device) -> None:
+    query, key, value = torch.randn(3, 6, 1, 16, device=device)
+    bounds = torch.tensor([0, 6], dtype=torch.int32, device=device)
+    tiles = [Tiles(Shape(32, 16, 2), torch.zeros(1, 2, dtype=torch.int32, device=device))]
+    rule, _ = all_rules(1, device)["top_k"]
+    out = attend(Packed(query, key[:1].repeat(6, 1, 1), value, bounds, bounds, tiles), rule)
+    torch.testing.assert_close(out.mixed, value[:3].mean(0).expand_as(out.mixed))
+
+
+@MEANT
+@pytest.mark.parametrize(
+    ("rule", "bad"),
+    [
+        ("softmax", torch.nan),
+        ("softmax", torch.inf),
+        ("squares", torch.inf),
+        ("learned", torch.nan),
+        ("block_top_k", torch.nan),
+    ],
+)
+def test_what_is_not_a_number_stays_in_its_text(
+    rule: str, bad: float, device: torch.device
+) -> None:
+    case = Case(rule, lengths=(3, 5, 4), n_heads=1, head_width=16)
+    inputs = make_inputs(case, device, torch.float32)
+    spoilt = make_inputs(case, device, torch.float32)
+    spoilt.stacked.detach()[4] = bad
+    its_rule, _ = all_rules(1, device)[rule]
+    with torch.no_grad():
+        good, out = run_kernels(case, inputs, its_rule), run_kernels(case, spoilt, its_rule)
+    others = [0, 1, 2, 8, 9, 10, 11]
+    assert torch.equal(out.mixed[others], good.mixed[others])
+    assert out.mixed[3:8].isnan().any()
+
+
+@MEANT
+@pytest.mark.parametrize("rule", RULES)
+def test_an_affinity_of_minus_infinity_gets_no_weight(rule: str, device: torch.device) -> None:
+    case = Case(rule, lengths=(6,), n_heads=1, head_width=16)
+    inputs = make_inputs(case, device, torch.float32)
+    stacked = inputs.stacked.detach()
+    stacked[:, :2, :, 0] = 1.0
+    stacked[2, 1, :, 0] = -torch.inf
+    stacked[2, 2] = 1e6
+    rule_, _ = all_rules(1, device)[rule]
+    with torch.no_grad():
+        out = run_kernels(case, inputs, rule_)
+    assert out.mixed.abs().max() < 100
+
+
+def test_no_texts_at_all(device: torch.device) -> None:
+    case = Case("softmax", lengths=(), n_nobody=4, wanted="received")
+    inputs = make_inputs(case, device, torch.float32)
+    out = run_kernels(case, inputs, RowRule("softmax"))
+    assert not out.mixed.any()
+    out.mixed.sum().backward()
+    assert not inputs.stacked.grad.any()
+
+
+def test_a_tile_of_no_text_does_nothing(device: torch.device) -> None:
+    query = torch.randn(4, 3, 1, 16, device=device)
+    bounds = torch.tensor([0, 4], dtype=torch.int32, device=device)
+    numbers = torch.tensor([[-1, -1], [0, 0], [-1, -1]], dtype=torch.int32, device=device)
+    outs = []
+    for some in (numbers, numbers[1:2]):
+        packed = Packed(*query.unbind(1), bounds, bounds, [Tiles(Shape(32, 32, 2), some)])
+        outs.append(attend(packed, RowRule("softmax")).mixed)
+    assert torch.equal(*outs)
+
+
+def test_dropout_leaves_its_share_and_scales_it(device: torch.device) -> None:
+    case = Case("softmax", lengths=(60,), n_heads=2, head_width=64)
+    first, again, other = (
+        dropout_mask(case, torch.tensor([seed], device=device), 0.3) for seed in (7, 7, 8)
+    )
+    assert torch.equal(first, again)
+    is_kept = first > 0
+    torch.testing.assert_close(first, is_kept / 0.7)
+    # 7,200 draws: 0.005 is one standard deviation
+    assert abs(is_kept.double().mean().item() - 0.7) < 0.025
+    for elsewhere in (other > 0, is_kept.roll(1, 0), is_kept.roll(1, 1), is_kept.roll(1, 2)):
+        agreement = (elsewhere == is_kept).double().mean().item()
+        assert agreement == pytest.approx(0.7**2 + 0.3**2, abs=0.03)

@@ -1,0 +1,212 @@
+"""The walk through kernels against the encoder's own, in Triton's interpreter."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"
+pytest.importorskip("triton", reason="Triton is not installed: pip install -e .[kernels]")
+
+from litotes.encoder.batch import Batch
+from litotes.encoder.encoder import Encoder
+from litotes.encoder.kernel_walk import KernelWalk, has_kernels, route_options
+from litotes.encoder.kernels import products
+from litotes.encoder.kernels.products import FusedProducts, TorchProducts
+from litotes.encoder.layout import Layout
+from litotes.encoder.route import RoutePlan, Sizes
+from litotes.encoder.spec import EncoderSpec
+
+# rows of nobody hold whatever was in memory
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+LENGTHS = (2, 21, 40)
+
+
+def make_encoder(**options: Any) -> Encoder:
+    torch.manual_seed(3)
+    sizes = {
+        "family": "bert",
+        "n_vocabulary": 50,
+        "width": 48,
+        "n_layers": 3,
+        "n_attention_heads": 2,
+        "inner_width": 64,
+        "n_positions": 66,
+        "n_segments": 2,
+    }
+    encoder = Encoder(EncoderSpec(**(sizes | options))).eval()
+    for block in encoder.blocks:  # sharper attention, so that importance differs
+        block.attention.qkv.weight.data *= 4
+    return encoder.to(DEVICE)
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "dense": {},
+    "cascade": {"pruning": "cascade"},
+    "heads": {
+        "pruning": "cascade",
+        "pruning_options": {"schedule": "linear", "final": 0.4, "final_heads": 0.5},
+    },
+    "value": {
+        "pruning": "cascade",
+        "pruning_options": {"schedule": "geometric", "final": 0.3, "importance": "value"},
+    },
+    "fuse": {"pruning": "cascade", "pruning_options": {"schedule": "linear", "fuse": True}},
+    "learned": {"pruning": "learned"},
+    "scorer": {"pruning": "learned", "pruning_options": {"importance": "scorer"}},
+    "fuse and restore": {"pruning": "learned", "pruning_options": {"fuse": True}},
+    "entmax": {"weighting": "entmax", "pruning": "cascade"},
+    "learned alpha": {"weighting": "entmax", "weighting_options": {"alpha": "learned"}},
+    "top_k": {"weighting": "top_k"},
+    "block_top_k": {"weighting": "block_top_k", "pruning": "cascade"},
+    "mpnet": {
+        "family": "mpnet",
+        "n_segments": 0,
+        "first_position": 2,
+        "n_relative_buckets": 8,
+        "pruning": "learned",
+    },
+    "albert": {
+        "family": "albert",
+        "embedding_width": 32,
+        "has_projection": True,
+        "n_layer_groups": 1,
+        "activation": "gelu_new",
+    },
+}
+
+
+def make_batch() -> Batch:
+    draw = torch.Generator().manual_seed(1)
+    n_pieces = sum(LENGTHS)
+    pieces = torch.randint(0, 50, (n_pieces,), generator=draw)
+    segments = torch.randint(0, 2, (n_pieces,), generator=draw)
+    return Batch(pieces.to(DEVICE), segments.to(DEVICE), Layout.of(LENGTHS, DEVICE))
+
+
+def walk(encoder: Encoder, batch: Batch, *, firsts_only: bool, in_bucket: bool) -> torch.Tensor:
+    """Hidden states of the texts alone, by the kernels."""
+    options = route_options(encoder, firsts_only=firsts_only, trains=False)
+    if in_bucket:
+        plan = RoutePlan.for_bucket(options, Sizes(72, 4, 64))
+    else:
+        plan = RoutePlan.for_texts(options, LENGTHS)
+    numbers = np.empty(plan.n_numbers, np.int32)
+    lengths = np.array(LENGTHS, np.int32)
+    as_numbers = [part.cpu().numpy().astype(np.int32) for part in (batch.pieces, batch.segments)]
+    plan.write(*as_numbers, lengths, numbers)
+    route = plan.read(torch.from_numpy(numbers).to(DEVICE))
+    with torch.inference_mode():
+        walked = KernelWalk(encoder, route, FusedProducts()).walk()
+    if walked.stage is None:
+        return walked.hidden[: len(LENGTHS)]
+    return walked.hidden[: int(walked.stage.bounds[-1])]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("firsts_only", "in_bucket"), [(False, True), (True, False)])
+def test_walks_as_the_encoder_does(kind: str, firsts_only: bool, in_bucket: bool) -> None:
+    encoder, batch = make_encoder(**KINDS[kind]), make_batch()
+    assert has_kernels(encoder)
+    with torch.inference_mode():
+        expected = encoder(batch, firsts_only=firsts_only).hidden
+    hidden = walk(encoder, batch, firsts_only=firsts_only, in_bucket=in_bucket)
+    torch.testing.assert_close(hidden, expected, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"FEWER_LEAVE": 10**9},
+        {"FEWER_LEAVE": -1, "FEW_LEAVE": 10**9},
+        {"FEWER_LEAVE": -1, "FEW_LEAVE": -1, "MOST_STAY": 0.0},
+        {"FEWER_LEAVE": -1, "FEW_LEAVE": -1, "MOST_STAY": 2.0},
+    ],
+    ids=["after the layer", "after the product: few leave", "most stay", "before the product"],
+)
+def test_rows_are_gathered_early_or_late(
+    limits: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, limit in limits.items():
+        monkeypatch.setattr(products, name, limit)
+    encoder, batch = make_encoder(**KINDS["value"]), make_batch()
+    with torch.inference_mode():
+        expected = encoder(batch).hidden
+    hidden = walk(encoder, batch, firsts_only=False, in_bucket=True)
+    torch.testing.assert_close(hidden, expected, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["dense", "scorer", "fuse and restore", "learned alpha", "mpnet"])
+def test_gradients_are_the_encoders(kind: str) -> None:
+    """Without dropout, which each way draws for itself."""
+    encoder, batch = make_encoder(**KINDS[kind], dropout=0.0, attention_dropout=0.0), make_batch()
+    encoder.train()
+    draw = torch.Generator().manual_seed(2)
+    gradients = []
+    for by_kernels in (False, True):
+        encoder.zero_grad()
+        if by_kernels:
+            options = route_options(encoder, firsts_only=False, trains=True)
+            plan = RoutePlan.for_texts(options, LENGTHS)
+            numbers = np.empty(plan.n_numbers, np.int32)
+            parts = [p.cpu().numpy().astype(np.int32) for p in (batch.pieces, batch.segments)]
+            plan.write(*parts, np.array(LENGTHS, np.int32), numbers)
+            route = plan.read(torch.from_numpy(numbers).to(DEVICE))
+            hidden = KernelWalk(encoder, route, TorchProducts()).walk().hidden
+        else:
+            hidden = encoder(batch).hidden
+            pull = torch.randn(hidden.shape, generator=draw).to(DEVICE)
+        (hidden * pull).sum().backward()
+        gradients.append({name: p.grad for name, p in encoder.named_parameters()})
+    for name, expected in gradients[0].items():
+        if expected is None:
+            assert gradients[1][name] is None or not gradients[1][name].any()
+            continue
+        scale = expected.abs().max().clamp(min=1e-6)
+        difference = (gradients[1][name] - expected).abs().max() / scale
+        assert difference < 2e-4, (name, difference)
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"position_terms": ("c2p", "p2c"), "farthest": 64},
+        {"has_positions": False},
+        {"rotary_base": 100.0},
+        {"window": 8, "global_every": 2},
+        {"norm_first": True},
+        {"is_gated": True},
+        {"attention_bias": False},
+        {"feed_forward_bias": False},
+        {"norm_bias": False},
+    ],
+    ids=lambda choice: next(iter(choice)),
+)
+def test_newer_layers_are_left_to_the_encoder_itself(choice: dict[str, Any]) -> None:
+    assert has_kernels(make_encoder())
+    assert not has_kernels(make_encoder(**choice))
+
+
+def test_affinities_are_halves_where_autocast_makes_them() -> None:
+    """The gradient of a bias by distance looks at whole rows, which are not."""
+    encoder, biased = make_encoder(**KINDS["dense"]), make_encoder(**KINDS["mpnet"])
+    assert not route_options(encoder, firsts_only=False, trains=True).halves
+    with torch.autocast(DEVICE.type, torch.bfloat16):
+        assert route_options(encoder, firsts_only=False, trains=True).halves
+        assert route_options(biased, firsts_only=False, trains=False).halves
+        assert not route_options(biased, firsts_only=False, trains=True).halves
+
+
+def test_powers_are_halves_in_bfloat16_alone() -> None:
+    """float16 tells ten times as much as rows of powers then would."""
+    encoder = make_encoder(weighting="entmax", weighting_options={"alpha": "learned"})
+    for dtype, halves in ((torch.bfloat16, True), (torch.float16, False)):
+        options = route_options(encoder.to(dtype), firsts_only=False, trains=False)
+        assert options.halves == halves

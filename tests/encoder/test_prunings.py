@@ -1,0 +1,422 @@
+"""The contract of every pruning with every weighting: order kept, [CLS] stays, nothing comes back,
+removal equals masking.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from masked_walk import masked_walk
+
+from litotes.core.errors import UserError
+from litotes.core.registry import options_of
+from litotes.encoder.attention import PRUNINGS, WEIGHTINGS, Pruning
+from litotes.encoder.attention.attention_sum import AttentionSum
+from litotes.encoder.attention.keep_all import KeepAll
+from litotes.encoder.attention.pruning import Plan
+from litotes.encoder.attention.rows import Rows
+from litotes.encoder.attention.survivors import FUSED
+from litotes.encoder.batch import Batch
+from litotes.encoder.encoder import Encoder
+from litotes.encoder.layout import Layout
+from litotes.encoder.packing import pack
+from litotes.encoder.self_attention import AttentionContext
+from litotes.encoder.spec import EncoderSpec
+from litotes.encoder.tokenizer import Pieces
+
+SIZES = {
+    "n_vocabulary": 60,
+    "width": 32,
+    "n_layers": 4,
+    "n_attention_heads": 4,
+    "inner_width": 40,
+    "n_positions": 512,
+}
+SPEC = EncoderSpec("bert", **SIZES, dropout=0.0, attention_dropout=0.0)
+SHARES = [0.9, 0.7, 0.5, 0.3]
+DENSE: dict[str, dict[str, Any]] = {
+    "none": {},
+    "cascade": {"schedule": [1.0] * 4},
+    "learned": {"shares": [1.0] * 4},
+}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "none": {},
+    "authors": {"pruning": "cascade"},
+    "shares": {"pruning": "cascade", "pruning_options": {"schedule": SHARES}},
+    "value": {"pruning": "cascade", "pruning_options": {"schedule": SHARES, "importance": "value"}},
+    "few": {
+        "pruning": "cascade",
+        "pruning_options": {"schedule": "geometric", "final": 0.05, "final_heads": 0.3},
+    },
+    "learned": {"pruning": "learned", "pruning_options": {"restore": False}},
+    "scorer": {
+        "pruning": "learned",
+        "pruning_options": {"shares": SHARES, "importance": "scorer", "restore": False},
+    },
+    "explore": {"pruning": "learned", "pruning_options": {"explore": 1.0, "restore": False}},
+    "linear": {
+        "pruning": "cascade",
+        "pruning_options": {"schedule": "linear", "final": 0.25, "final_heads": 0.5},
+    },
+}
+# A new entry of the table is tested before its author names options worth a test of their own.
+for new in PRUNINGS.keys() - DENSE.keys():
+    restores = "restore" in options_of(PRUNINGS[new])
+    SETTINGS[new] = {"pruning": new, "pruning_options": {"restore": False} if restores else {}}
+LENGTHS = (1, 2, 9, 40, 17, 3)
+DISENTANGLED: dict[str, Any] = {
+    "family": "deberta-v2",
+    "has_positions": False,
+    "position_terms": ("c2p", "p2c"),
+    "n_distance_buckets": 8,
+    "farthest": 40,
+    "distance_norm": "layer_norm",
+}
+MODERN: dict[str, Any] = {
+    "family": "modernbert",
+    "has_positions": False,
+    "rotary_base": 100.0,
+    "local_rotary_base": 20.0,
+    "window": 10,
+    "global_every": 2,
+    "is_gated": True,
+    "norm_first": True,
+    "attention_bias": False,
+    "feed_forward_bias": False,
+    "norm_bias": False,
+}
+
+
+def encoder_of(seed: int = 0, **choices: Any) -> Encoder:
+    """A random encoder whose attention heads differ enough to tell pieces apart; exact, for such
+    weights blow rounding up.
+    """
+    torch.manual_seed(seed)
+    encoder = Encoder(replace(SPEC, **choices))
+    for parameter in encoder.parameters():
+        if parameter.ndim > 1:
+            torch.nn.init.normal_(parameter, std=0.3)
+    return encoder.double().eval()
+
+
+def batch_of(lengths: tuple[int, ...] = LENGTHS, seed: int = 0) -> Batch:
+    generator = torch.Generator().manual_seed(seed)
+    texts = [torch.randint(0, 60, (length,), generator=generator).tolist() for length in lengths]
+    return pack([Pieces(text, [0] * len(text), False) for text in texts])
+
+
+@pytest.fixture(params=sorted(SETTINGS))
+def setting(request: pytest.FixtureRequest) -> dict[str, Any]:
+    return SETTINGS[request.param]
+
+
+@pytest.fixture(params=sorted(WEIGHTINGS))
+def weighting(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(params=[True, False], ids=["training", "evaluation"])
+def training(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+def test_every_pruning_is_tested() -> None:
+    assert {setting.get("pruning", "none") for setting in SETTINGS.values()} == set(PRUNINGS)
+    assert set(DENSE) <= set(PRUNINGS)
+
+
+@pytest.mark.slow
+def test_removal_equals_masking(setting: dict[str, Any], weighting: str, training: bool) -> None:
+    encoder = encoder_of(weighting=weighting, **setting).train(training)
+    batch = batch_of()
+    torch.manual_seed(7)
+    encoding = encoder(batch)
+    torch.manual_seed(7)
+    expected = masked_walk(encoder, batch)
+    assert encoding.layout.lengths == tuple(len(text.hidden) for text in expected)
+    assert encoding.origin.tolist() == [place for text in expected for place in text.origin]
+    torch.testing.assert_close(
+        encoding.hidden, torch.cat([text.hidden for text in expected]), atol=1e-5, rtol=0
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+def test_removal_equals_masking_at_all_lengths(seed: int) -> None:
+    lengths = tuple(
+        torch.randint(1, 513, (5,), generator=torch.Generator().manual_seed(seed)).tolist()
+    )
+    encoder = encoder_of(
+        seed, pruning="cascade", pruning_options={"schedule": SHARES, "final_heads": 0.5}
+    )
+    batch = batch_of((*lengths, 1, 512), seed)
+    encoding, expected = encoder(batch), masked_walk(encoder, batch)
+    assert encoding.origin.tolist() == [place for text in expected for place in text.origin]
+    torch.testing.assert_close(
+        encoding.hidden, torch.cat([text.hidden for text in expected]), atol=1e-5, rtol=0
+    )
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        {"family": "mpnet", "n_relative_buckets": 8},
+        {"family": "albert", "n_layer_groups": 2, "group_size": 1},
+        DISENTANGLED,
+        MODERN,
+        MODERN | {"weighting": "entmax"},
+        MODERN | {"weighting": "top_k"},
+    ],
+    ids=[
+        "bias by distance",
+        "blocks that repeat",
+        "disentangled",
+        "rotary and local",
+        "local entmax",
+        "local top_k",
+    ],
+)
+@pytest.mark.parametrize("name", ["shares", "few", "value"])
+def test_removal_equals_masking_in_other_families(family: dict[str, Any], name: str) -> None:
+    """A bias by distance must go by where pieces stood, not by where they have moved up to."""
+    encoder, batch = encoder_of(**family, **SETTINGS[name]), batch_of()
+    if encoder.relative_bias is not None:
+        torch.nn.init.normal_(encoder.relative_bias.by_bucket.weight, std=2.0)
+    encoding, expected = encoder(batch), masked_walk(encoder, batch)
+    assert encoding.origin.tolist() == [place for text in expected for place in text.origin]
+    torch.testing.assert_close(
+        encoding.hidden, torch.cat([text.hidden for text in expected]), atol=1e-5, rtol=0
+    )
+
+
+@pytest.mark.slow
+def test_a_text_alone_is_the_text_in_any_batch(setting: dict[str, Any], weighting: str) -> None:
+    encoder = encoder_of(weighting=weighting, **setting)
+    batch = batch_of()
+    together = encoder(batch)
+    for number, (pieces, hidden) in enumerate(
+        zip(
+            batch.pieces.split(LENGTHS), together.hidden.split(together.layout.lengths), strict=True
+        )
+    ):
+        alone = encoder(Batch(pieces, torch.zeros_like(pieces), Layout.of([len(pieces)])))
+        torch.testing.assert_close(alone.hidden, hidden, atol=1e-5, rtol=0)
+        assert alone.layout.lengths == (together.layout.lengths[number],)
+
+
+@pytest.mark.slow
+def test_rows_together_equal_texts_apart(
+    setting: dict[str, Any], weighting: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The way of an accelerator, padded rows in attention, removes the same pieces."""
+    encoder, batch = encoder_of(weighting=weighting, **setting), batch_of()
+    apart = encoder(batch)
+    monkeypatch.setattr(Rows, "of", classmethod(lambda cls, layout: cls(layout, apart=False)))
+    together = encoder(batch)
+    assert torch.equal(together.origin, apart.origin)
+    torch.testing.assert_close(together.hidden, apart.hidden, atol=1e-5, rtol=0)
+
+
+def test_order_is_kept_and_the_first_piece_stays(setting: dict[str, Any]) -> None:
+    encoding = encoder_of(**setting)(batch_of())
+    for origin in encoding.origin.split(encoding.layout.lengths):
+        assert origin[0] == 0
+        assert (origin.diff() > 0).all()
+
+
+def test_nothing_comes_back(setting: dict[str, Any]) -> None:
+    encoder, batch = encoder_of(**setting), batch_of()
+    plan = encoder.pruning.plan()
+    before = [set(range(n)) for n in LENGTHS]
+    for stop in range(1, 5):
+        encoding = encoder.walk(encoder.embeddings(batch), batch.layout, stop=stop)
+        now = [set(origin.tolist()) for origin in encoding.origin.split(encoding.layout.lengths)]
+        assert all(after <= earlier for after, earlier in zip(now, before, strict=True))
+        assert [len(text) for text in now] == plan.counts(stop - 1, LENGTHS)
+        before = now
+
+
+@pytest.mark.parametrize("pruning", sorted(PRUNINGS))
+def test_kernels_compute_the_importance_it_defines(pruning: str) -> None:
+    """Kernels take every `AttentionSum` for its sum: with another importance it would differ from
+    its definition, and only a GPU would show it.
+    """
+    kind = PRUNINGS[pruning]
+    if issubclass(kind, AttentionSum):
+        assert kind.importance is AttentionSum.importance
+        assert kind.forward is Pruning.forward
+    assert kind is KeepAll or not issubclass(kind, KeepAll)
+
+
+@pytest.mark.parametrize("pruning", sorted(PRUNINGS))
+@pytest.mark.parametrize("more", [{}, {"restore": True}, {"fuse": True}])
+def test_keeping_all_is_dense(
+    pruning: str, more: dict[str, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    takes_more = more.keys() <= options_of(PRUNINGS[pruning]).keys()
+    options = DENSE.get(pruning, {}) | (more if takes_more else {})
+    encoder = encoder_of(pruning=pruning, pruning_options=options)
+    if pruning not in DENSE:  # whatever its options are called: its plan keeps all
+        monkeypatch.setattr(encoder.pruning, "plan", lambda: Plan((1.0,) * 4, (1.0,) * 4))
+    kept = encoder(batch_of())
+    dense = encoder_of()(batch_of())
+    assert kept.layout.lengths == dense.layout.lengths
+    torch.testing.assert_close(kept.hidden, dense.hidden, atol=1e-6, rtol=0)
+
+
+def test_first_piece_alone_equals_the_first_of_all(weighting: str) -> None:
+    """The last layer's shortcut for heads that read [CLS] only; what leaves there would not have
+    been read.
+    """
+    options = {"schedule": [0.9, 0.7, 0.5, 0.5], "final_heads": 0.6}
+    encoder = encoder_of(weighting=weighting, pruning="cascade", pruning_options=options)
+    whole, firsts = encoder(batch_of()), encoder(batch_of(), firsts_only=True)
+    torch.testing.assert_close(firsts.hidden, whole.hidden[whole.layout.starts], atol=1e-5, rtol=0)
+    assert firsts.origin.tolist() == [0] * len(LENGTHS)
+
+
+def test_restored_pieces_keep_the_state_they_left_in() -> None:
+    options = {"schedule": SHARES}
+    plain, restoring = (
+        encoder_of(pruning="cascade", pruning_options=options | more)
+        for more in ({}, {"restore": True})
+    )
+    batch = batch_of()
+    kept, restored = plain(batch), restoring(batch)
+    assert restored.layout.lengths == LENGTHS
+    starts = batch.layout.starts[kept.layout.texts]
+    torch.testing.assert_close(restored.hidden[starts + kept.origin], kept.hidden)
+    layers = [plain.embeddings(batch)]
+    states, last = layers[0].clone(), {}
+    for stop in range(1, 5):  # the last layer a piece was whole in
+        walked = plain.walk(layers[0], batch.layout, stop=stop)
+        places = (batch.layout.starts[walked.layout.texts] + walked.origin).tolist()
+        last |= dict(zip(places, walked.hidden, strict=True))
+    for place, hidden in last.items():
+        states[place] = hidden
+    torch.testing.assert_close(restored.hidden, states, atol=1e-6, rtol=0)
+
+
+def test_a_fused_piece_stands_last_for_all_that_left() -> None:
+    encoder = encoder_of(pruning="cascade", pruning_options={"schedule": SHARES, "fuse": True})
+    encoding = encoder(batch_of())
+    plan = encoder.pruning.plan()
+    for length, origin in zip(LENGTHS, encoding.origin.split(encoding.layout.lengths), strict=True):
+        n_kept = plan.counts(3, [length])[0]
+        lost_any = n_kept < length
+        assert len(origin) == n_kept + lost_any
+        assert (origin[-1] == FUSED) == lost_any
+        assert (origin[:n_kept].diff() > 0).all()
+
+
+def test_fusing_is_a_mean_by_importance() -> None:
+    """After one layer in which pieces leave, the fused piece is the layer's second half applied to
+    the weighted means.
+    """
+    options = {"schedule": [0.5, 0.5, 0.5, 0.5], "fuse": True}
+    encoder, batch = encoder_of(pruning="cascade", pruning_options=options), batch_of((8,))
+    encoding = encoder.walk(encoder.embeddings(batch), batch.layout, stop=1)
+    dense, block = encoder.embeddings(batch), encoder.blocks[0]
+    attention = block.attention.observe(dense, AttentionContext(Rows.of(batch.layout), [None]))
+    mixed = attention.mixed.flatten(1)
+    importance = attention.received.sum(-1)
+    gone = [place for place in range(8) if place not in encoding.origin.tolist()]
+    share = (importance[gone] / importance[gone].sum())[:, None]
+    expected = block(
+        (dense[gone] * share).sum(0, keepdim=True), (mixed[gone] * share).sum(0, keepdim=True)
+    )
+    torch.testing.assert_close(encoding.hidden[-1:], expected, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"restore": True}, {"fuse": True}, {"restore": True, "fuse": True}]
+)
+def test_every_weight_gets_a_gradient(more: dict[str, bool], weighting: str) -> None:
+    encoder = encoder_of(
+        weighting=weighting, pruning="cascade", pruning_options={"schedule": SHARES, **more}
+    ).train()
+    encoder(batch_of()).hidden.pow(2).sum().backward()
+    without = [name for name, parameter in encoder.named_parameters() if parameter.grad is None]
+    assert without == ["embeddings.segment.weight"] * (encoder.embeddings.segment is not None)
+
+
+def test_importance_is_what_the_paper_says() -> None:
+    """Σ over attention heads, queries and layers of the weights; heads by the magnitude of their
+    output.
+    """
+    encoder, batch = (
+        encoder_of(pruning="cascade", pruning_options={"schedule": [1.0, 1.0, 0.5, 0.5]}),
+        batch_of((12,)),
+    )
+    hidden, total = encoder.embeddings(batch), torch.zeros(12)
+    for block in encoder.blocks[:3]:
+        query, key, value = block.attention.qkv(hidden).view(12, 3, 4, 8).permute(1, 2, 0, 3)
+        weights = (query @ key.transpose(-1, -2) / 8**0.5).softmax(-1)
+        total += weights.sum((0, 1))
+        hidden = block(hidden, (weights @ value).transpose(0, 1).flatten(1))
+    total[0] = torch.inf
+    expected = sorted(total.argsort(descending=True)[:6].tolist())
+    assert encoder.walk(encoder.embeddings(batch), batch.layout, stop=3).origin.tolist() == expected
+
+
+def test_the_authors_schedule() -> None:
+    encoder = Encoder(replace(SPEC, n_layers=12, pruning="cascade"))
+    plan = encoder.pruning.plan()
+    assert plan.pieces[0] == plan.heads[0] == 1.0
+    assert plan.pieces[1] == plan.pieces[2] == 0.9
+    assert plan.pieces[-1] == pytest.approx(0.53, abs=0.005)
+    assert plan.heads[-1] == pytest.approx(0.83, abs=0.005)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"schedule": "square"}, "authors, linear, geometric"),
+        ({"schedule": [0.5, 0.5]}, "2 shares for 4 layers"),
+        ({"schedule": [0.5, 0.6, 0.5, 0.5]}, "never rise"),
+        ({"schedule": [0.5, 0.5, 0.5, 0.0]}, "above 0"),
+        ({"final": 0.0}, "final = 0"),
+        ({"final": 0.3}, "goes with the schedules linear and geometric"),
+        ({"final_heads": 0.3}, "authors"),
+        ({"schedule": 0.5}, "schedule"),
+        ({"restore": "no"}, "restore"),
+        ({"importance": "norm"}, "importance"),
+        ({"finale": 0.5}, "Did you mean 'final'"),
+    ],
+)
+def test_wrong_options_are_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        encoder_of(pruning="cascade", pruning_options=options)
+
+
+def test_only_what_matters_later_is_looked_at() -> None:
+    """The authors' schedule on twelve heads: one leaves after layer 1; those that would leave after
+    the last layer do not matter.
+    """
+    plan = Encoder(
+        replace(SPEC, n_layers=6, n_attention_heads=12, width=48, pruning="cascade")
+    ).pruning.plan()
+    assert [plan.needs_head_importance(layer, 12) for layer in range(6)] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+        False,
+    ]
+    assert [plan.needs_importance(layer, 12) for layer in range(6)] == [True] * 6
+    assert [plan.for_firsts_only().needs_importance(layer, 12) for layer in range(6)] == [
+        True
+    ] * 4 + [False] * 2
+
+
+def test_a_single_layer_can_be_pruned() -> None:
+    encoder = encoder_of(
+        n_layers=1, pruning="cascade", pruning_options={"schedule": [0.5], "final_heads": 0.5}
+    )
+    whole, firsts = encoder(batch_of()), encoder(batch_of(), firsts_only=True)
+    assert whole.layout.lengths == (1, 1, 4, 20, 8, 1)
+    torch.testing.assert_close(firsts.hidden, whole.hidden[whole.layout.starts])

@@ -1,0 +1,240 @@
+"""Parts of speech: what is known of single cases, and the floor on the gold set."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import gold
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from litotes.core.errors import UserError
+from litotes.explanation.analyses.token_types.speech import part_of_speech, random_field
+from litotes.explanation.analyses.token_types.speech.part_of_speech import (
+    PARTS_OF_SPEECH,
+    Tagger,
+    tag,
+    tagger,
+)
+from litotes.explanation.analyses.token_types.speech.random_field import RandomField
+
+SHORT = {"N": "noun", "P": "pronoun", "V": "verb", ".": "punctuation", "O": "other"}
+
+
+def letters(text: str) -> str:
+    return "".join(
+        {part: letter for letter, part in SHORT.items()}[part] for part in tag(text.split())
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("they run every morning", "PVON"),
+        ("a run in the park", "ONOON"),
+        ("I want to book a table", "PVOVON"),
+        ("the book was good", "ONVO"),
+        ("she can swim", "PVV"),
+        ("open the can please", "VONO"),
+        ("this is my phone", "PVPN"),
+        ("this phone is mine", "ONVP"),
+        ("which phone did you buy ?", "ONVPV."),
+        ("a phone which works", "ONPV"),
+        ("I know that she left", "PVOPV"),
+        ("there is nothing here", "PVPO"),
+        ("someone saw us", "PVP"),
+    ],
+)
+def test_words_are_told_apart_by_what_stands_around_them(text: str, expected: str) -> None:
+    assert letters(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I don ' t know", "PV.OV"),  # BERT
+        ("I don ’ t know", "PV.OV"),
+        ("I don 't know", "PVOV"),  # RoBERTa
+        ("I don't know", "PVV"),  # cut at blanks
+        ("i dont know", "PVV"),
+        ("it ' s late", "P.VO"),
+        ("Anna ' s phone", "N.ON"),
+        ("let ' s go", "V.PV"),
+        ("we ' ll see", "P.VV"),
+        ("im gonna cry", "PVV"),
+        ("Great! I love it.", "OPVP"),
+    ],
+)
+def test_contractions_may_come_in_any_cut(text: str, expected: str) -> None:
+    assert letters(text) == expected
+
+
+def test_punctuation_is_told_by_its_signs() -> None:
+    assert set(
+        tag(["“", "”", "…", "!!!", "?", ",", ".", "-", "—", "'", "’", "(", ")", "...", "`"])
+    ) == {"punctuation"}
+    assert set(tag(["😀", "❤️", "5", "20,000", "$", "%", "&", "#", "+", "<3", "100%"])) == {"other"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://t.co/Ab3 @someone #lovely a@b.org",
+        "https : / / t . co / Ab3",
+        "# lovely",
+        "@ someone",
+        "www . example . org / a-b",
+    ],
+)
+def test_addresses_hashtags_and_mentions_are_other(text: str) -> None:
+    assert set(tag(text.split())) == {"other"}
+
+
+def test_an_address_ends_where_two_words_meet() -> None:
+    assert letters("see https : / / t . co / x they left") == "VOOOOOOOOOPV"
+    assert letters("see https : / / t . co . They left .") == "VOOOOOOO.PV."
+    assert letters("thanks @someone : I love it")[1:] == "O.PVP"
+
+
+def test_shouting_is_heard_as_speech() -> None:
+    assert letters("I HATE this phone") == "PVON"
+    assert letters("GIVE IT TO US NOW") == "VPOPO"
+    assert letters("he lives in the US") == "PVOON"
+
+
+def test_unknown_words_are_taken_by_their_form_and_place() -> None:
+    assert letters("the blorf was zungled by a grozzer") == "ONVVOON"
+
+
+def test_there_are_as_many_parts_as_words_and_always_the_same() -> None:
+    assert tag([]) == []
+    assert tag(["word"] * 700) == tag(["word"] * 700)
+    assert len(tag(["word"] * 700)) == 700
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.text(max_size=8),
+            st.sampled_from(
+                ["don", "'", "’", "t", "'s", "#", "@", "https", ":", "/", ".", "US", "😀"]
+            ),
+        )
+    )
+)
+def test_any_words_have_parts(words: list[str]) -> None:
+    parts = tag(words)
+    assert len(parts) == len(words)
+    assert set(parts) <= set(PARTS_OF_SPEECH)
+
+
+RIGHT, RIGHT_SMALL = 835, 832  # words; docs/results/effective_attention/parts_of_speech.md
+
+FLOOR = {"noun": 0.92, "pronoun": 0.96, "verb": 0.94, "punctuation": 1.0, "other": 0.95}
+
+
+@pytest.mark.parametrize("small", [False, True])
+def test_the_gold_set_is_read_well(small: bool) -> None:
+    counts = gold.confusion(tagger("crf"), small=small)
+    n_right = sum(n for (wanted, found), n in counts.items() if wanted == found)
+    assert counts.total() == 862
+    assert n_right == (RIGHT_SMALL if small else RIGHT)
+    for part in PARTS_OF_SPEECH:
+        wrong = sum(
+            n
+            for (wanted, found), n in counts.items()
+            if wanted != found and part in (wanted, found)
+        )
+        assert 2 * counts[part, part] / (2 * counts[part, part] + wrong) >= FLOOR[part], part  # F1
+
+
+def test_tags_are_those_of_the_penn_treebank() -> None:
+    """As a field of our own had them, which was compared with CRFsuite's."""
+    field = RandomField()
+    assert field.tags(["It", "is", "n't", "the", "best", "phone", "."]) == (
+        ["PRP", "VBZ", "RB", "DT", "JJS", "NN", "."]
+    )
+    assert field.tags(["blorf"]) == ["NN"]
+
+
+@pytest.mark.parametrize("missing", ["gruut_lang_en", "pycrfsuite"])
+def test_without_a_package_a_sentence_says_what_to_install(
+    missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        random_field, "find_spec", lambda name: None if name == missing else find_spec(name)
+    )
+    assert not random_field.is_installed()
+    with pytest.raises(UserError, match=r"pip install 'litotes\[analysis\]'"):
+        RandomField()
+
+
+def test_other_weights_than_those_measured_are_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "pos").mkdir()
+    (tmp_path / "pos" / "model.crf").write_bytes(b"lCRF and more")
+    monkeypatch.setattr(
+        random_field,
+        "find_spec",
+        lambda name: SimpleNamespace(origin=str(tmp_path / "__init__.py")),
+    )
+    with pytest.raises(UserError, match=r"gruut-lang-en==2\.0\.1"):
+        RandomField()
+
+
+def test_a_wrong_tagger_is_told_the_right_ones() -> None:
+    with pytest.raises(UserError, match="crf, spacy"):
+        tagger("spaci")
+
+
+def fake_spacy(models: list[str]) -> dict[str, ModuleType]:
+    """As much of spaCy as is asked for: every word is a proper name, but n't a particle."""
+
+    def doc(vocabulary: object, words: list[str]) -> list[SimpleNamespace]:
+        return [SimpleNamespace(pos_="PART" if word == "n't" else "PROPN") for word in words]
+
+    class Model:
+        vocab = None
+
+        def __call__(self, read: list[SimpleNamespace]) -> list[SimpleNamespace]:
+            return read
+
+    package, tokens = ModuleType("spacy"), ModuleType("spacy.tokens")
+    package.util, package.load = (
+        SimpleNamespace(get_installed_models=lambda: models),
+        lambda name, exclude: Model(),
+    )  # type: ignore[attr-defined]
+    tokens.Doc = doc  # type: ignore[attr-defined]
+    return {"spacy": package, "spacy.tokens": tokens}
+
+
+def test_spacy_is_asked_where_that_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, module in fake_spacy(["de_core", "en_core"]).items():
+        monkeypatch.setitem(sys.modules, name, module)
+    read = Tagger(part_of_speech._spacy())
+    assert read(["Ann", "don", "'", "t", "5", "!"]) == [
+        "noun",
+        "noun",
+        "punctuation",
+        "other",
+        "other",
+        "punctuation",
+    ]
+
+
+def test_spacy_without_an_english_model_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, module in fake_spacy(["de_core"]).items():
+        monkeypatch.setitem(sys.modules, name, module)
+    with pytest.raises(UserError, match="no English model"):
+        part_of_speech._spacy()
+
+
+def test_spacy_that_is_not_there_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "spacy", None)
+    with pytest.raises(UserError, match="pip install spacy"):
+        part_of_speech._spacy()

@@ -1,0 +1,206 @@
+"""What [CLS] weighs: types of pieces, the largest weight of each, texts that lack one, pieces that
+left.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from test_diversity_trace_change import LONG, with_weights
+from tiny_models import KINDS as MODELS
+from tiny_models import model_of, observations_of
+
+from litotes.core.errors import UserError
+from litotes.encoder import pretrained
+from litotes.encoder.tokenizer import Pieces, ReadText, Word
+from litotes.explanation.analyses.token_types.measure import TokenTypesMeasure, places_by_type
+from litotes.explanation.analyses.token_types.result import TYPES, TokenTypes
+from litotes.explanation.analyses.token_types.speech.part_of_speech import tagger
+from litotes.explanation.observation import Observation, observe
+from litotes.model.checkpoint import Model
+
+TEXT = "it is the great tea , i love queues !"
+
+
+def result_of(model: Model, *observations: Observation) -> TokenTypes:
+    analysis = TokenTypesMeasure(model)
+    for observation in observations:
+        analysis.add(observation)
+    return analysis.result()
+
+
+def test_types_stand_at_the_first_pieces_of_their_words(dense: Model) -> None:
+    read = dense.tokenizer.read([TEXT])[0]
+    places = places_by_type(read, tagger("crf"))
+    written = {name: [read.written[place] for place in found] for name, found in places.items()}
+    assert written == {
+        "[CLS]": ["[CLS]"],
+        "[SEP]": ["[SEP]"],
+        "punctuation": [",", "!"],
+        "nouns": ["tea", "queue"],  # and not ##s
+        "pronouns": ["it", "i"],
+        "verbs": ["is", "love"],
+    }
+
+
+def test_both_separators_of_a_pair_count(dense: Model) -> None:
+    read = dense.tokenizer.read(["tea is great"], ["i love it"])[0]
+    places = places_by_type(read, tagger("crf"))
+    assert [read.written[place] for place in places["[SEP]"]] == ["[SEP]", "[SEP]"]
+    assert [read.written[place] for place in places["pronouns"]] == ["i", "it"]
+
+
+def test_separators_are_known_in_other_families_too() -> None:
+    words = tuple(
+        Word(word, 0, 4, pair, (place,))
+        for word, pair, place in (("tea", False, 1), ("love", True, 4))
+    )
+    read = ReadText(
+        "tea",
+        "love",
+        Pieces([0, 5, 2, 2, 6, 2], [0] * 6, False),
+        ("<s>", "Ġtea", "</s>", "</s>", "Ġlove", "</s>"),
+        words,
+    )
+    assert places_by_type(read, tagger("crf"))["[SEP]"] == [2, 3, 5]
+
+
+def test_the_largest_weight_of_a_type_counts_and_texts_without_it_do_not(dense: Model) -> None:
+    first, second = observations_of(dense, (TEXT, "great"))
+    n = len(first.read.written)
+    weights = torch.zeros(4, n, n)
+    place = {piece: n for n, piece in reversed(list(enumerate(first.read.written)))}
+    weights[:, 0, place["it"]], weights[:, 0, place["i"]] = 0.3, 0.4
+    # not the first piece of its word
+    weights[2, 0, place["[CLS]"]], weights[:, 0, place["##s"]] = 0.2, 0.9
+    result = result_of(dense, with_weights(first, weights), second)
+    row = dict(zip(result.types, result.from_first["standard"], strict=True))
+    assert row["pronouns"] == (pytest.approx(0.4),) * 4
+    assert row["nouns"] == (0.0,) * 4
+    assert result.n_with == {
+        "[CLS]": 2,
+        "[SEP]": 2,
+        "punctuation": 1,
+        "nouns": 1,
+        "pronouns": 1,
+        "verbs": 1,
+    }
+    alone = result_of(dense, second)
+    assert row["[CLS]"][2] == pytest.approx((0.2 + alone.from_first["standard"][0][2]) / 2)
+    assert alone.by_type["standard"]["pronouns"] is None
+    assert alone.from_first["effective"][TYPES.index("nouns")] == (None,) * 4
+
+
+def test_others_are_all_pieces_but_the_one_they_look_at(dense: Model) -> None:
+    observation = observations_of(dense, (TEXT,))[0]
+    n = len(observation.read.written)
+    weights = torch.zeros(4, n, n)
+    weights[:, :, 0], weights[:, 0, 0] = 0.5, 1.0  # all give half to [CLS], which keeps to itself
+    weights[:, 1, n - 1] = 0.6
+    result = result_of(dense, with_weights(observation, weights))
+    assert result.from_others["[CLS]"]["standard"][1][3] == pytest.approx(0.5)
+    assert result.from_others["[SEP]"]["standard"][1][3] == pytest.approx(0.6 / (n - 1))
+    assert result.over_layers["[CLS]"]["standard"] == pytest.approx(0.5)
+
+
+def test_effective_weights_are_read_as_standard_ones_are(dense: Model) -> None:
+    observation = observations_of(dense, LONG)[0]
+    # so that the two differ
+    assert len(observation.read.written) > dense.classifier.encoder.spec.head_width
+    result = result_of(dense, observation)
+    maps, last = observation.effective[-1].maps, len(observation.read.written) - 1
+    assert result.from_first["effective"][0] == tuple(
+        pytest.approx(float(value)) for value in maps[:, 0, 0]
+    )
+    assert result.from_first["effective"][1] == tuple(
+        pytest.approx(float(value)) for value in maps[:, 0, last]
+    )
+    assert result.difference["[SEP]"] == pytest.approx(
+        float((observation.layers[-1].weights - maps)[:, 0, last].mean())
+    )
+    assert result.from_others["[SEP]"]["effective"][1][2] == pytest.approx(
+        float(maps[2, :last, last].mean())
+    )
+
+
+def test_short_texts_have_one_map_and_nothing_is_said_to_move(dense: Model) -> None:
+    result = result_of(dense, *observations_of(dense, ("great", "i love it", "bad tea")))
+    assert all(value is None or abs(value) < 1e-5 for value in result.difference.values())
+    assert "less" not in " ".join(result.findings())
+    assert "more" not in " ".join(result.findings())
+
+
+def test_what_has_left_does_not_count(tiny: pretrained.Pretrained) -> None:
+    model = model_of(tiny, **MODELS["cascade"])
+    observations = observations_of(model, (TEXT, *LONG, "tea"))
+    gone = [len(o.read.written) - 1 not in o.layers[-1].origin.tolist() for o in observations]
+    assert any(gone)
+    result = result_of(model, *observations)
+    assert result.n_with["[SEP]"] == len(observations) - sum(gone)
+    assert result.n_with["[CLS]"] == len(observations)
+    assert None not in result.from_others["[SEP]"]["standard"][0]
+
+
+def test_a_fused_piece_is_neither_asked_nor_weighed(dense: Model) -> None:
+    observation = observations_of(dense, (TEXT,))[0]
+    n = len(observation.read.written)
+    weights = torch.zeros(4, n, n)
+    weights[:, 1:, 0], weights[:, n - 1, 0], weights[:, 0, n - 1] = 0.5, 1.0, 1.0
+    there = with_weights(observation, weights)
+    # the separator's place is taken by what stands for those gone
+    origin = torch.tensor([*range(n - 1), -1])
+    fused = replace(there, layers=tuple(replace(view, origin=origin) for view in there.layers))
+    result = result_of(dense, fused)
+    assert result.from_others["[CLS]"]["standard"][0][0] == pytest.approx(0.5)
+    assert result.by_type["standard"]["[SEP]"] is None
+    assert not any("[SEP]" in finding for finding in result.findings())
+
+
+def test_intervals_are_over_texts(dense: Model) -> None:
+    observations = observations_of(dense, (TEXT, *LONG, "i love it", "the tea is bad"))
+    result = result_of(dense, *observations)
+    weights = torch.stack([o.layers[-1].weights[:, 0, 0].double().mean() for o in observations])
+    # t of 4 texts
+    assert result.by_type_half_width["standard"]["[CLS]"] == pytest.approx(
+        3.182446 * float(weights.std()) / math.sqrt(4)
+    )
+    assert result.difference_half_width["[CLS]"] is not None
+
+
+def test_findings_tell_what_moves_and_what_does_not(dense: Model) -> None:
+    found = result_of(dense, *observe(dense, dense.tokenizer.read([TEXT])))
+    weights = dict.fromkeys(TYPES, 0.1)
+    made = replace(
+        found,
+        by_type={
+            "standard": weights | {"[SEP]": 0.5},
+            "effective": weights | {"[SEP]": 0.2, "verbs": 0.3},
+        },
+        by_type_half_width={kind: dict.fromkeys(TYPES, 0.01) for kind in ("standard", "effective")},
+        difference=dict.fromkeys(TYPES, 0.0) | {"[SEP]": 0.3, "verbs": -0.2, "nouns": 0.004},
+        difference_half_width=dict.fromkeys(TYPES, 0.02),
+        over_layers={name: {"standard": 0.4, "effective": 0.1} for name in ("[CLS]", "[SEP]")},
+        over_layers_difference={"[CLS]": 0.3, "[SEP]": 0.3},
+        over_layers_difference_half_width={"[CLS]": 0.4, "[SEP]": 0.1},
+    )
+    ranked, special, words, layers = made.findings()
+    assert ranked.startswith("In the last layer [CLS] gives most to [SEP] 0.500 ± 0.010, then to")
+    assert (
+        "by effective attention most to verbs 0.300 ± 0.010, then to [SEP] 0.200 ± 0.010" in ranked
+    )
+    assert (
+        "[SEP] 0.300 ± 0.020 less (0.500 to 0.200), [CLS] as much (0.100, difference 0.000 ± 0.020)"
+        in special
+    )
+    assert "nouns as much (0.100, difference 0.004 ± 0.020)" in words
+    assert "verbs 0.200 ± 0.020 more (0.100 to 0.300)" in words
+    assert "[SEP] 0.300 ± 0.100 less" in layers
+    assert "[CLS] as much" in layers
+
+
+def test_a_tagger_is_chosen_by_its_name(dense: Model) -> None:
+    with pytest.raises(UserError, match="crf, spacy"):
+        TokenTypesMeasure(dense, tagger="lexicon")

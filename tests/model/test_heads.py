@@ -1,0 +1,148 @@
+"""The contract of every head, in training and in evaluation mode."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from litotes.core.errors import UserError
+from litotes.encoder.encoding import Encoding
+from litotes.encoder.layout import Layout
+from litotes.model.heads import HEADS
+from litotes.model.heads.convolution import Convolution
+
+WIDTH = 16
+LENGTHS = (5, 1, 8, 2)
+
+
+TASKS = {"sentiment": 3, "sarcasm": 2}
+
+
+@pytest.fixture(params=sorted(HEADS))
+def name(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def head(name: str) -> nn.Module:
+    """The heads of two tasks."""
+    torch.manual_seed(0)
+    return HEADS[name].for_tasks(WIDTH, TASKS, dropout=0.0)
+
+
+def both(logits: dict[str, torch.Tensor]) -> torch.Tensor:
+    return torch.cat([logits[task] for task in TASKS], dim=-1)  # (text, 3 + 2)
+
+
+def encoding(lengths: tuple[int, ...] = LENGTHS, seed: int = 0) -> Encoding:
+    hidden = torch.randn(sum(lengths), WIDTH, generator=torch.Generator().manual_seed(seed))
+    return Encoding(hidden, Layout.of(lengths), Layout.of(lengths).positions)
+
+
+def alone(whole: Encoding) -> list[Encoding]:
+    return [
+        Encoding(part, Layout.of([len(part)]), torch.arange(len(part)))
+        for part in whole.hidden.split(whole.layout.lengths)
+    ]
+
+
+@pytest.mark.parametrize("mode", [True, False], ids=["training", "evaluation"])
+def test_a_text_alone_equals_the_text_in_a_batch(head: nn.Module, mode: bool) -> None:
+    head.train(mode)
+    together = head(encoding())
+    assert {task: logits.shape for task, logits in together.items()} == {
+        task: (len(LENGTHS), n) for task, n in TASKS.items()
+    }
+    torch.testing.assert_close(
+        both(together), torch.cat([both(head(one)) for one in alone(encoding())])
+    )
+
+
+def test_reads_first_pieces_alone_when_it_says_so(head: nn.Module, name: str) -> None:
+    whole = encoding()
+    firsts = Encoding(
+        whole.hidden[whole.layout.starts], whole.layout.firsts, whole.layout.firsts.positions
+    )
+    same = torch.allclose(both(head(whole)), both(head(firsts)), atol=1e-6)
+    assert same == HEADS[name].firsts_only
+
+
+def test_every_piece_matters_to_the_others(head: nn.Module, name: str) -> None:
+    """A head that claims to read all pieces has a gradient at all of them."""
+    whole = encoding()
+    whole.hidden.requires_grad_()
+    both(head(whole)).square().sum().backward()
+    touched = whole.hidden.grad.abs().sum(-1) > 0
+    assert touched.all() != HEADS[name].firsts_only
+
+
+@pytest.mark.slow
+def test_learns_eight_examples_of_two_tasks_by_heart(head: nn.Module) -> None:
+    lengths = (3, 6, 2, 9, 4, 1, 7, 5)
+    targets = {
+        "sentiment": torch.tensor([0, 1, 2, 0, 1, 2, 0, 1]),
+        "sarcasm": torch.tensor([0, 0, 0, 1, 1, 1, 0, 1]),
+    }
+    texts = encoding(lengths)
+    head.train()
+    optimizer = torch.optim.Adam(head.parameters(), lr=0.02)
+    for _ in range(150):
+        optimizer.zero_grad()
+        logits = head(texts)
+        sum(
+            nn.functional.cross_entropy(logits[task], gold) for task, gold in targets.items()
+        ).backward()
+        optimizer.step()
+    assert all(head(texts)[task].argmax(-1).equal(gold) for task, gold in targets.items())
+
+
+def test_saves_and_loads(head: nn.Module, name: str) -> None:
+    torch.manual_seed(99)
+    other = HEADS[name].for_tasks(WIDTH, TASKS, dropout=0.0)
+    assert not torch.equal(both(other(encoding())), both(head(encoding())))
+    other.load_state_dict(head.state_dict())
+    assert torch.equal(both(other(encoding())), both(head(encoding())))
+
+
+def test_crosstalk_lets_a_task_hear_the_other() -> None:
+    """A task's answer depends on the other task's projection; in separate heads nothing does."""
+    head = HEADS["crosstalk"].for_tasks(WIDTH, TASKS, dropout=0.0)
+    head(encoding())["sentiment"].sum().backward()
+    assert head.projections["sarcasm"].weight.grad.abs().sum() > 0
+    assert head.fusions["sarcasm"].weight.grad is None
+    assert head.outputs["sarcasm"].weight.grad is None
+
+
+def test_crosstalk_with_one_task_says_what_to_use() -> None:
+    with pytest.raises(UserError, match="convolution"):
+        HEADS["crosstalk"].for_tasks(WIDTH, {"sentiment": 2}, dropout=0.0)
+
+
+def test_convolution_equals_torch_conv1d_on_every_text() -> None:
+    """The outside truth: a padded Conv1d of kernel 3."""
+    head = Convolution(WIDTH, 2, dropout=0.0)
+    conv = nn.Conv1d(WIDTH, WIDTH, 3, padding=1)
+    with torch.no_grad():
+        conv.weight.copy_(head.filters.weight.view(WIDTH, 3, WIDTH).permute(0, 2, 1))
+        conv.bias.copy_(head.filters.bias)
+    for one, read in zip(alone(encoding()), head.read(encoding()), strict=True):
+        expected = conv(one.hidden.T[None]).relu().mean(-1)[0]
+        torch.testing.assert_close(read, expected, atol=1e-6, rtol=1e-5)
+
+
+def test_bilstm_reads_the_first_position_of_each_text() -> None:
+    head = HEADS["bilstm"](WIDTH, 2, dropout=0.0)
+    for one, read in zip(alone(encoding()), head.read(encoding()), strict=True):
+        states, _ = head.lstm(one.hidden)
+        torch.testing.assert_close(read, states[0])
+
+
+def test_bilstm_learns_as_if_it_had_read_both_ways_to_the_end() -> None:
+    head = HEADS["bilstm"](WIDTH, 2, dropout=0.0)
+    gradients = []
+    for read in (head.read, lambda given: head._both_ways([one.hidden for one in alone(given)])):
+        head.zero_grad()
+        read(encoding()).square().sum().backward()
+        gradients.append({name: weight.grad for name, weight in head.lstm.named_parameters()})
+    torch.testing.assert_close(*gradients)

@@ -1,0 +1,60 @@
+"""A corpus to distil on, and a recipe that takes seconds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from litotes.training.distillation import DistillRecipe, DistillSettings
+from litotes.training.recipe import Recipe
+
+WORDS = (
+    "kettle",
+    "platform",
+    "umbrella",
+    "station",
+    "biscuit",
+    "weather",
+    "neighbour",
+    "garden",
+    "harbour",
+    "lantern",
+)
+
+
+def write_corpus(file: Path) -> str:
+    """Texts of two moods in two varieties; some carry the label of another task alone, and some
+    are near-copies of others.
+    """
+    rows = ["text,mood,tone,variety,split"]
+    for number in range(120):
+        mood = ("positive", "negative")[number % 3 == 0]
+        variety = ("en-AU", "en-UK")[number % 2]
+        own = " ".join(WORDS[(number * step + step) % 10] + str(number) for step in (1, 3, 7))
+        word = "great and i love it" if mood == "positive" else "bad and i hate it"
+        split = "test" if number % 5 == 0 else "train"
+        labels = f",{'dry' if number % 16 == 1 else 'warm'}" if number % 8 == 1 else f"{mood},"
+        rows.append(f"{own} is {word},{labels},{variety},{split}")
+        if number % 7 == 3:
+            rows.append(f"{own} is {word} so,{labels},{variety},{split}")
+    file.write_text("\n".join(rows) + "\n")
+    return f"table:{file}?label.sentiment=mood&label.tone=tone&variety=variety&split=split"
+
+
+@pytest.fixture(scope="session")
+def tea(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return write_corpus(tmp_path_factory.mktemp("corpus") / "tea.csv")
+
+
+@pytest.fixture(scope="session")
+def recipe(tea: str, tiny_recipe: Recipe) -> DistillRecipe:
+    student = tiny_recipe.changed(
+        data__source=tea,
+        data__tasks=["sentiment"],
+        data__where={},
+        model__max_pieces=24,
+        training__epochs=1,
+    )
+    settings = DistillSettings(folds=2, unlabelled="selection", baseline=False)
+    return DistillRecipe(student, settings)

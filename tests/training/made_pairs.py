@@ -1,0 +1,95 @@
+"""Tiny encoder-decoders and invented pairs: words, and the same words the other way round."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import torch
+
+from litotes.data.parallel import Pair, ParallelTexts
+from litotes.encoder.encoder import Encoder
+from litotes.encoder.spec import EncoderSpec
+from litotes.training.translation.model import EncoderDecoder, draw_weights
+from litotes.training.translation.recipe import TranslationRecipe, translation_recipe_of
+from litotes.training.translation.spec import DecoderSpec
+
+WORDS = ["ab", "cd", "ef", "gh", "ij", "kl"]
+
+WEIGHTINGS: dict[str, dict[str, Any]] = {
+    "softmax": {"weighting": "softmax"},
+    "entmax": {"weighting": "entmax", "weighting_options": {"alpha": 1.5}},
+    "learned": {"weighting": "entmax", "weighting_options": {"alpha": "learned"}},
+    "top_k": {"weighting": "top_k", "weighting_options": {"sparsity": 0.5}},
+}
+
+
+def make_texts(n_train: int = 400, *, n_others: int = 40) -> ParallelTexts:
+    chance = random.Random(0)
+
+    def pairs(n: int) -> tuple[Pair, ...]:
+        found = []
+        for _ in range(n):
+            words = [chance.choice(WORDS) for _ in range(chance.randint(2, 3))]
+            found.append(Pair(" ".join(words), (" ".join(reversed(words)),)))
+        return tuple(found)
+
+    return ParallelTexts("reversed", pairs(n_train), pairs(n_others), pairs(n_others))
+
+
+def make_recipe(**changes: Any) -> TranslationRecipe:
+    """Nested tables are given whole; those not given are the tiny ones."""
+    content: dict[str, Any] = {
+        "data": {"source": "tsv:none"},
+        "model": {
+            "n_layers": 1,
+            "width": 32,
+            "n_attention_heads": 2,
+            "n_vocabulary": 275,
+            "dropout": 0.0,
+            "attention_dropout": 0.0,
+            "max_pieces": 24,
+        },
+        "training": {
+            "epochs": 3,
+            "batch_pieces": 1024,
+            "learning_rate": 1e-2,
+            "warmup_steps": 20,
+            "averaged": 2,
+        },
+    }
+    for table, values in changes.items():
+        content[table] = content.get(table, {}) | values if isinstance(values, dict) else values
+    return translation_recipe_of(content, "test")
+
+
+def make_network(*, n_vocabulary: int = 11, **changes: Any) -> EncoderDecoder:
+    """Random weights, evaluation mode."""
+    torch.manual_seed(0)
+    shared = {key: changes.pop(key) for key in ("weighting", "weighting_options") if key in changes}
+    norm_first = changes.get("norm_first", True)
+    encoder = Encoder(
+        EncoderSpec(
+            family="bert",
+            n_vocabulary=n_vocabulary,
+            width=16,
+            n_layers=2,
+            n_attention_heads=2,
+            inner_width=24,
+            n_positions=12,
+            norm_first=norm_first,
+            **shared,
+        )
+    )
+    settings: dict[str, Any] = {
+        "n_vocabulary": n_vocabulary,
+        "width": 16,
+        "source_width": 16,
+        "n_layers": 2,
+        "n_attention_heads": 2,
+        "inner_width": 24,
+        "n_positions": 12,
+    }
+    network = EncoderDecoder(encoder, DecoderSpec(**settings | shared | changes))
+    draw_weights(network)
+    return network.eval()

@@ -1,0 +1,277 @@
+"""A model of words from its recipe to its answers: trained, resumed, pruned, asked, refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+import litotes
+from litotes.cli.main import main
+from litotes.core.errors import Stopped, UserError
+from litotes.core.progress import Watch
+from litotes.data.words.cutting import cut_text
+from litotes.encoder.tokenizer import Pieces
+from litotes.encoder.word_pieces import Window
+from litotes.model.word_checkpoint import load_word_model
+from litotes.training.recipe import read_kind
+from litotes.training.tagging.answers import _best_span, answer_texts
+from litotes.training.tagging.recipe import WordRecipe, read_recipe, recipe_of
+from litotes.training.tagging.run import WordRun, train_words
+from litotes.training.tagging.tagger import Tagger
+from litotes.training.tagging.word_set import make_windows, make_word_set
+
+WORDS = ("the", "tea", "is", "great", "queue", "not", "bad", "love", "and", "hate")
+MARKED = {"great", "bad", "love", "hate"}
+
+
+@pytest.fixture(scope="session")
+def word_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Texts whose answers a tiny encoder learns by heart: words of feeling are marked, the
+    span is the queue.
+    """
+    file = tmp_path_factory.mktemp("words") / "words.jsonl"
+    rows = []
+    generator = torch.Generator().manual_seed(0)
+    for number in range(72):
+        size = 3 + number % 6
+        chosen = torch.randperm(len(WORDS), generator=generator).tolist()[:size]
+        words = [WORDS[place] for place in chosen]
+        tags = ["B-F" if word in MARKED else "O" for word in words]
+        span = None
+        if "queue" in words:
+            span = [words.index("queue"), words.index("queue") + 1]
+        split = "test" if number % 4 == 0 else "train"
+        rows.append({"words": words, "tags": tags, "span": span, "split": split})
+    file.write_text("\n".join(map(json.dumps, rows)))
+    return file
+
+
+def make_recipe(file: Path, encoder: Path, kind: str, **changes: object) -> WordRecipe:
+    content = {
+        "kind": kind,
+        "data": {"source": f"words:{file}?task=feeling&words=blanks"},
+        "model": {"encoder": str(encoder)},
+        "training": {
+            "epochs": 6,
+            "batch_texts": 8,
+            "learning_rate": 3e-3,
+            "head_learning_rate": 3e-2,
+            "patience": 12,
+        },
+    }
+    return recipe_of(content, "test").changed(**changes)
+
+
+@pytest.fixture(scope="session")
+def runs(
+    word_file: Path, tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, WordRun]:
+    """One of each kind, and a pruned one, trained once."""
+    out = tmp_path_factory.mktemp("word-runs")
+    pruned = {"model__pruning": "cascade", "model__pruning_options": {"schedule": [1.0, 0.6]}}
+    made = {
+        "tagging": make_recipe(word_file, tiny_folder, "tagging", training__epochs=6),
+        "span": make_recipe(word_file, tiny_folder, "span", training__epochs=10),
+        "pruned": make_recipe(word_file, tiny_folder, "tagging", training__epochs=6, **pruned),
+    }
+    return {name: train_words(recipe, out / name) for name, recipe in made.items()}
+
+
+def test_both_kinds_learn(runs: dict[str, WordRun]) -> None:
+    for name, least in {"tagging": 0.95, "pruned": 0.85}.items():
+        scores = runs[name].scores
+        assert scores["accuracy"] > least, name
+        assert scores["entity_f1"] > least - 0.05, name
+        assert scores["baselines"]["most_frequent_tag"]["accuracy"] == 1.0  # a word says it all
+    spans = runs["span"].scores
+    assert spans["overlap_f1"] > spans["majority"] + 0.2
+    assert spans["exact_match"] <= spans["overlap_f1"]
+
+
+def test_a_saved_model_answers_as_it_did(runs: dict[str, WordRun]) -> None:
+    for run in runs.values():
+        network, tokenizer = run.model.network, run.model.tokenizer
+        windows = make_windows([["tea", "is", "great"]], tokenizer, network.kind)
+        (now,) = answer_texts(network, windows)
+        (loaded,) = answer_texts(load_word_model(run.folder).network, windows)
+        assert now.span == loaded.span
+        if now.probabilities is not None and loaded.probabilities is not None:
+            torch.testing.assert_close(now.probabilities, loaded.probabilities)
+
+
+def test_a_tagger_says_where_words_stand(runs: dict[str, WordRun]) -> None:
+    tagger = litotes.Tagger.load(runs["tagging"].folder)
+    found = tagger.predict("the  tea is great")
+    assert [(word.start, word.end) for word in found.words] == [(0, 3), (5, 8), (9, 11), (12, 17)]
+    assert found.tags == ("O", "O", "O", "B-F")
+    (entity,) = found.stretches
+    assert (entity.kind, entity.written, entity.first, entity.last) == ("F", "great", 3, 4)
+    assert found.as_json()["feeling"]["entities"][0]["text"] == "great"
+    given, alone = tagger.predict([["the", "tea", "is", "great"], "love"])
+    assert given.tags == found.tags
+    assert alone.tags == ("B-F",)
+
+
+def test_a_span_or_none(runs: dict[str, WordRun]) -> None:
+    tagger = Tagger.load(runs["span"].folder)
+    found, none = tagger.predict(["tea is queue", "the tea"])
+    assert found.span is not None
+    assert found.span.written == "queue"
+    assert (found.span.start, found.span.end) == (7, 12)
+    assert 0 < (found.probability or 0) <= 1
+    assert none.as_json()["feeling"].keys() == {"span", "probability"}
+
+
+def test_words_that_were_not_read_take_no_share_of_a_span() -> None:
+    window = Window(Pieces([0, 5, 6], [0] * 3, True), 0, range(4), ((1,), (2,), (), ()))
+    logits = torch.tensor([[0.0, 0.0], [1.0, -1.0], [-1.0, 1.0], [9.0, 9.0], [9.0, 9.0]])
+    found = _best_span(logits, window)
+    short = Window(Pieces([0, 5, 6], [0] * 3, False), 0, range(2), ((1,), (2,)))
+    alone = _best_span(logits[:3], short)
+    assert found.span == alone.span == (0, 2)
+    assert found.probability == pytest.approx(alone.probability)
+
+
+def test_every_word_of_a_long_text_is_answered(runs: dict[str, WordRun]) -> None:
+    words = ["tea", "great"] * 400
+    for name in ("tagging", "pruned"):
+        found = Tagger.load(runs[name].folder).predict([words])[0]
+        assert len(found.words) == len(words)
+        assert not found.truncated
+        assert all(found.tags)
+    spans = Tagger.load(runs["span"].folder).predict(" ".join(words))
+    assert spans.truncated
+
+
+def test_bad_texts(runs: dict[str, WordRun]) -> None:
+    tagger = Tagger.load(runs["tagging"].folder)
+    with pytest.raises(UserError, match="empty"):
+        tagger.predict("  ")
+    good, bad = tagger.predict(["tea", ""], bad_texts="empty")
+    assert good.problem is None
+    assert bad.problem is not None
+    assert "feeling" not in bad.as_json()
+    assert list(tagger.predict_stream([])) == []
+    with pytest.raises(UserError, match=r"no treatment of bad texts 'emtpy'.*'empty'"):
+        tagger.predict(["tea", ""], bad_texts="emtpy")
+
+
+def test_a_bad_text_of_a_stream_is_named_by_its_place_in_it(
+    runs: dict[str, WordRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("litotes.training.tagging.tagger._AT_ONCE", 2)
+    tagger = Tagger.load(runs["tagging"].folder, device="cpu")
+    *good, bad = tagger.predict_stream(["tea"] * 4 + [""])
+    assert [one.problem for one in good] == [None] * 4
+    assert bad.problem is not None
+    assert bad.problem.startswith("Text 5 is empty")
+
+
+def test_a_stopped_run_goes_on_to_the_same_weights(
+    word_file: Path, tiny_folder: Path, tmp_path: Path
+) -> None:
+    recipe = make_recipe(
+        word_file, tiny_folder, "tagging", training__epochs=2, training__checkpoint_seconds=0
+    )
+    whole = train_words(recipe, tmp_path / "whole")
+
+    def stop_at(step: int) -> Watch:
+        def watch(what: str, done: int, total: int, note: str) -> None:
+            if what == "training" and done == step:
+                raise Stopped("enough")
+
+        return watch
+
+    with pytest.raises(Stopped):
+        train_words(recipe, tmp_path / "cut", watch=stop_at(11))
+    with pytest.raises(UserError, match="--resume"):
+        train_words(recipe, tmp_path / "cut")
+    resumed = train_words(recipe, tmp_path / "cut", resume=True)
+    ours, theirs = whole.model.network.state_dict(), resumed.model.network.state_dict()
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+    again = train_words(recipe, tmp_path / "cut", resume=True)
+    assert again.scores == json.loads(json.dumps(resumed.scores))
+    with pytest.raises(UserError, match="another recipe"):
+        train_words(recipe.changed(seed=1), tmp_path / "cut", resume=True)
+
+
+def test_targets_of_words_and_spans(word_file: Path, tiny: object) -> None:
+    from litotes.core.values import MISSING, Task
+    from litotes.data.words.corpus import WordExample
+
+    tokenizer = tiny.tokenizer  # type: ignore[attr-defined]
+    long = WordExample(("tea",) * 200, ("x",) * 199 + ("y",), True, (198, 199))
+    task = Task("t", ("x", "y"))
+    words = make_word_set([long], task, tokenizer, "tagging")
+    learned = torch.cat(words.targets)
+    assert len(words) > 1
+    assert (learned != MISSING).sum() == 200  # each word once, however windows overlap
+    spans = make_word_set(
+        [long, WordExample(("a", "b"), None, True, (1, 2))], task, tokenizer, "span"
+    )
+    assert [target.tolist() for target in spans.targets] == [[MISSING, MISSING], [2, 2]]
+    assert spans.n_cut == 1
+
+
+def test_the_commands(
+    runs: dict[str, WordRun], word_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = str(runs["tagging"].folder)
+    assert main(["predict", "--model", model, "tea is great", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert [word["label"] for word in found["feeling"]["words"]] == ["O", "O", "B-F"]
+    source = f"words:{word_file}?task=feeling&words=blanks"
+    assert main(["evaluate", "--model", model, "--data", source, "--json"]) == 0
+    scores = json.loads(capsys.readouterr().out)
+    assert scores["accuracy"] == pytest.approx(runs["tagging"].scores["accuracy"])
+    page = tmp_path / "words.html"
+    assert main(["explain", "great <b> love", "--model", model, "--out", str(page)]) == 0
+    html = page.read_text()
+    assert "<mark" in html
+    assert "<b>" not in html
+    for command, *words in (
+        ["export", "--model", model],
+        ["predict", "x", "--model", model, "--format", "csv"],
+        ["predict", "x", "--model", model, "--probabilities"],
+        ["predict", "x", "--model", model, "--workers", "2"],
+        ["predict", "x", "--model", model, "--precision", "float32"],
+        ["evaluate", "--model", model, "--data", source, "--slices"],
+        ["explain", "x", "--model", model, "--out", "x.svg"],
+        ["calibrate", "--model", model, "--data", "sampler"],
+    ):
+        capsys.readouterr()
+        assert main([command, *words]) == 2, command
+        assert "word" in capsys.readouterr().err, command
+
+
+def test_marks_beside_an_explanation(
+    runs: dict[str, WordRun], trained_folder: Path, tmp_path: Path
+) -> None:
+    out, model = tmp_path / "why.html", str(runs["span"].folder)
+    line = ["explain", "tea is love", "--model", str(trained_folder), "--locus", model]
+    assert main([*line, "--out", str(out)]) == 0
+    assert 'id="locus-title"' in out.read_text()
+    assert main([*line, "--out", str(out.with_suffix(".json"))]) == 0
+    assert "feeling" in json.loads(out.with_suffix(".json").read_text())["locus"]
+
+
+def test_recipes_that_ship_can_be_read(root: Path) -> None:
+    for kind in ("tagging", "span"):
+        assert read_recipe(root / "recipes" / f"{kind}.toml").kind == kind
+    with pytest.raises(UserError, match="train_words"):
+        litotes.train(root / "recipes" / "span.toml", "x")
+    with pytest.raises(UserError, match="train_translation"):
+        litotes.train(root / "recipes" / "multi30k.toml", "x")
+    assert read_kind(root / "recipes" / "span.toml", changes=["kind = tagging"]) == "tagging"
+    with pytest.raises(UserError, match="class_weights"):
+        read_recipe(root / "recipes" / "span.toml", changes=["training.class_weights=true"])
+
+
+def test_words_of_a_typed_text_keep_their_places() -> None:
+    text = "Don't—stop"
+    assert [text[word.start : word.end] for word in cut_text(text, "treebank")] == [
+        "Do", "n't", "—", "stop",
+    ]  # fmt: skip
