@@ -14,7 +14,7 @@ if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
 pytest.importorskip("triton", reason="Triton is not installed: pip install -e .[kernels]")
 
-from litotes.encoder.kernels.tiles import Numbers
+from litotes.kernels.tiles import Numbers
 from litotes.encoder.route import RoutePlan
 from litotes.encoder.tokenizer import Pieces
 from litotes.model.classifier import Classifier

@@ -1,7 +1,7 @@
 """The encoder's walk on a GPU: the same layers, through kernels, without a wait for the device.
 
 `Encoder.walk` is the definition. Here the texts' boundaries in all layers are known beforehand
-(route.py), and who stays is decided on the device (attention/kernels/selection.py).
+(route.py), and who stays is decided on the device (kernels/selection.py).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from torch import Tensor
 
 from litotes.encoder.attention.attention_sum import AttentionSum
 from litotes.encoder.attention.keep_all import KeepAll
-from litotes.encoder.kernels.attention import packed_attention
-from litotes.encoder.kernels.forward import Attended, DistanceBias, Packed, Wanted
-from litotes.encoder.kernels.products import Products
-from litotes.encoder.kernels.rule import LONGEST, RowRule
-from litotes.encoder.kernels.selection import (
+from litotes.kernels.attention import packed_attention
+from litotes.kernels.forward import Attended, DistanceBias, Packed, Wanted
+from litotes.kernels.products import Products
+from litotes.encoder.attention.rule import LONGEST, RowRule
+from litotes.kernels.selection import (
     Staying,
     add_received,
     keep_heads,

@@ -21,9 +21,9 @@ import triton
 from torch import Tensor
 
 from litotes.encoder.attention.pruning import Plan, round_share
-from litotes.encoder.kernels.route_kernel import lay_out_stages
-from litotes.encoder.kernels.rule import LONGEST
-from litotes.encoder.kernels.tiles import (
+from litotes.kernels.route_kernel import lay_out_stages
+from litotes.encoder.attention.rule import LONGEST
+from litotes.kernels.tiles import (
     Numbers,
     Shape,
     Tiles,

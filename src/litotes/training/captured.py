@@ -21,7 +21,7 @@ from litotes.encoder.attention.learned import Learned
 from litotes.encoder.device_encoding import attention_seeds, uses_kernels
 from litotes.encoder.encoding import Encoding
 from litotes.encoder.kernel_walk import KernelWalk, route_options
-from litotes.encoder.kernels.products import TorchProducts
+from litotes.kernels.products import TorchProducts
 from litotes.encoder.packing import TextSet, lay_end_to_end
 from litotes.encoder.route import ALIGNED, RoutePlan, Sizes
 from litotes.encoder.tokenizer import Pieces

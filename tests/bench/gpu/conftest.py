@@ -21,7 +21,7 @@ from litotes.bench.gpu.weightings import our_weightings
 from litotes.data.tasks import SENTIMENT
 from litotes.encoder import pretrained
 from litotes.encoder.attention.weighting import Weighting
-from litotes.encoder.kernels.rule import RowRule
+from litotes.encoder.attention.rule import RowRule
 from litotes.encoder.layout import Layout
 from litotes.model.checkpoint import Model, save_model
 from litotes.model.classifier import Classifier
@@ -112,8 +112,8 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> list[Wanted]:
 
     forward = module("forward", Packed=Packed, Wanted=Wanted)
     attention = module("attention", packed_attention=packed_attention)
-    monkeypatch.setitem(sys.modules, "litotes.encoder.kernels.forward", forward)
-    monkeypatch.setitem(sys.modules, "litotes.encoder.kernels.attention", attention)
+    monkeypatch.setitem(sys.modules, "litotes.kernels.forward", forward)
+    monkeypatch.setitem(sys.modules, "litotes.kernels.attention", attention)
     return asked
 
 

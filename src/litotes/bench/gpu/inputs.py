@@ -13,7 +13,7 @@ from torch import Tensor
 from litotes.bench.entmax import SPREAD
 
 if TYPE_CHECKING:  # its kernels need Triton
-    from litotes.encoder.kernels.forward import Packed
+    from litotes.kernels.forward import Packed
 
 N_ATTENTION_HEADS = 12
 HEAD_WIDTH = 64
@@ -58,7 +58,7 @@ class Inputs:
         """For our kernels. block: how many neighbouring queries belong together. trains: with a
         backward pass.
         """
-        from litotes.encoder.kernels.forward import Packed
+        from litotes.kernels.forward import Packed
 
         device = self.query.device
         ends = np.cumsum(self.lengths)
@@ -77,7 +77,7 @@ def tiles_of(
     trains: bool,
     halves: bool,
 ) -> list[Any]:
-    from litotes.encoder.kernels.tiles import Tiles, shapes_for, tile_numbers
+    from litotes.kernels.tiles import Tiles, shapes_for, tile_numbers
 
     counts = np.array(lengths, dtype=np.int32)
     shapes = shapes_for(rule, max(lengths), trains=trains, halves=halves)

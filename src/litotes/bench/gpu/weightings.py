@@ -25,7 +25,7 @@ from litotes.encoder.attention.top_k import TopK
 from litotes.encoder.attention.weighting import Weighting, affinities
 
 if TYPE_CHECKING:
-    from litotes.encoder.kernels.rule import RowRule
+    from litotes.encoder.attention.rule import RowRule
 
 LENGTHS = (128, 512)
 N_TEXTS = 64
@@ -70,8 +70,8 @@ class Ours:
 
     def bind(self, inputs: Inputs) -> Bound:
         """Tiles and boundaries lie on the device already, as they do in a pass."""
-        from litotes.encoder.kernels.attention import packed_attention
-        from litotes.encoder.kernels.forward import Wanted
+        from litotes.kernels.attention import packed_attention
+        from litotes.kernels.forward import Wanted
 
         inputs, rule = inputs.with_gradients(), self.rule(inputs.query.device)
         by_trains = {
@@ -101,7 +101,7 @@ def our_weightings() -> dict[str, Ours]:
 
 
 def _rule(name: str, device: torch.device, alpha: Tensor | None = None) -> RowRule:
-    from litotes.encoder.kernels.rule import RowRule
+    from litotes.encoder.attention.rule import RowRule
 
     if alpha is None:
         return RowRule(name)
@@ -109,7 +109,7 @@ def _rule(name: str, device: torch.device, alpha: Tensor | None = None) -> RowRu
 
 
 def _choosing_rule(name: str, block: int, device: torch.device) -> RowRule:
-    from litotes.encoder.kernels.rule import RowRule, kept_counts
+    from litotes.encoder.attention.rule import RowRule, kept_counts
 
     return RowRule(name, kept=kept_counts(1 - SPARSITY, device), block=block)
 

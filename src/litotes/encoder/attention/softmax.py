@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from litotes.encoder.attention.weighting import Weighting
-from litotes.encoder.kernels.rule import RowRule
+from litotes.encoder.attention.rule import RowRule
 
 
 class Softmax(Weighting):

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from litotes.encoder.kernels.rule import RowRule
+from litotes.encoder.attention.rule import RowRule
 
 
 class Weighting(nn.Module, ABC):

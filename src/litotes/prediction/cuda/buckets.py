@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 
 from litotes.encoder.kernel_walk import route_options
-from litotes.encoder.kernels.products import FusedProducts
-from litotes.encoder.kernels.tiles import Numbers
+from litotes.kernels.products import FusedProducts
+from litotes.kernels.tiles import Numbers
 from litotes.encoder.packing import lay_end_to_end
 from litotes.encoder.route import RoutePlan, Sizes
 from litotes.encoder.tokenizer import Pieces

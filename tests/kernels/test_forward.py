@@ -18,9 +18,9 @@ from cases import (
     run_kernels,
 )
 
-from litotes.encoder.kernels.forward import Packed, attend
-from litotes.encoder.kernels.rule import RowRule
-from litotes.encoder.kernels.tiles import Shape, Tiles
+from litotes.kernels.forward import Packed, attend
+from litotes.encoder.attention.rule import RowRule
+from litotes.kernels.tiles import Shape, Tiles
 
 CLOSE = {torch.float32: 2e-5, torch.float16: 5e-3}
 DTYPES = pytest.mark.parametrize("dtype", CLOSE, ids=["float32", "float16"])

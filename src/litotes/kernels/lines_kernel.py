@@ -12,7 +12,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from litotes.encoder.kernels.row_weights import LOG2_E, SMALLEST, quick_log2
+from litotes.kernels.row_weights import LOG2_E, SMALLEST, quick_log2
 
 LN_2 = tl.constexpr(0.6931471805599453)
 

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from litotes.encoder.kernels.backward import pull_back
-from litotes.encoder.kernels.forward import Attended, Packed, Wanted, attend
-from litotes.encoder.kernels.rule import RowRule
-from litotes.encoder.kernels.tiles import Tiles
-from litotes.encoder.kernels.towards import Remembered, Towards
+from litotes.kernels.backward import pull_back
+from litotes.kernels.forward import Attended, Packed, Wanted, attend
+from litotes.encoder.attention.rule import RowRule
+from litotes.kernels.tiles import Tiles
+from litotes.kernels.towards import Remembered, Towards
 
 
 def packed_attention(

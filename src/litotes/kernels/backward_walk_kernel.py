@@ -15,9 +15,9 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from litotes.encoder.kernels.backward_kernel import has_nothing
-from litotes.encoder.kernels.dropout_kernel import keeps_weight
-from litotes.encoder.kernels.lines_kernel import (
+from litotes.kernels.backward_kernel import has_nothing
+from litotes.kernels.dropout_kernel import keeps_weight
+from litotes.kernels.lines_kernel import (
     are_chosen,
     beyond_line,
     even_place,
@@ -28,7 +28,7 @@ from litotes.encoder.kernels.lines_kernel import (
     turn_words,
     weights_on_line,
 )
-from litotes.encoder.kernels.row_weights import LOG2_E
+from litotes.kernels.row_weights import LOG2_E
 
 
 @triton.jit

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from litotes.encoder.kernels.backward_walk_kernel import walk_for_keys, walk_for_queries
-from litotes.encoder.kernels.forward import Packed, or_nothing, whole_width
-from litotes.encoder.kernels.rule import LONGEST, RowRule
-from litotes.encoder.kernels.tiles import Shape
-from litotes.encoder.kernels.towards import Remembered, Towards
+from litotes.kernels.backward_walk_kernel import walk_for_keys, walk_for_queries
+from litotes.kernels.forward import Packed, or_nothing, whole_width
+from litotes.encoder.attention.rule import LONGEST, RowRule
+from litotes.kernels.tiles import Shape
+from litotes.kernels.towards import Remembered, Towards
 
 WALKS_BEYOND = 64
 """Texts of more pieces are walked, shorter ones lie on the chip whole. LONGEST: nobody walks."""

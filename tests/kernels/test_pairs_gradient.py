@@ -20,8 +20,8 @@ from cases import (
     run_kernels,
 )
 
-from litotes.encoder.kernels import forward, tiles
-from litotes.encoder.kernels.tiles import HALVES, PAIRED_IN_TRAINING, WHOLE, shapes_for
+from litotes.kernels import forward, tiles
+from litotes.kernels.tiles import HALVES, PAIRED_IN_TRAINING, WHOLE, shapes_for
 
 CLOSE = 3e-3
 """As that of rows held whole (test_backward_walk.py)."""

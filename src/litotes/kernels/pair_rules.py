@@ -18,8 +18,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from litotes.encoder.kernels.pair_rows import row_sums
-from litotes.encoder.kernels.pairs import (
+from litotes.kernels.pair_rows import row_sums
+from litotes.kernels.pairs import (
     compared,
     first_of,
     pair,
@@ -30,7 +30,7 @@ from litotes.encoder.kernels.pairs import (
     shrunk_towards_one,
     times,
 )
-from litotes.encoder.kernels.row_weights import largest, power_below_one
+from litotes.kernels.row_weights import largest, power_below_one
 
 N_PAIRS = tl.constexpr(4)
 

@@ -10,9 +10,9 @@ pytest.importorskip("triton", reason="Triton is not installed: its kernels are n
 from cases import Case, all_rules, forward_error
 
 from litotes.encoder.attention.simplex import entmax
-from litotes.encoder.kernels.forward import Packed, attend
-from litotes.encoder.kernels.rule import RowRule
-from litotes.encoder.kernels.tiles import HALVES, PAIRED, Tiles
+from litotes.kernels.forward import Packed, attend
+from litotes.encoder.attention.rule import RowRule
+from litotes.kernels.tiles import HALVES, PAIRED, Tiles
 
 CLOSE = 5e-3
 PAIRS = HALVES[3]

@@ -9,11 +9,11 @@ import torch
 import triton
 from torch import Tensor
 
-from litotes.encoder.kernels.forward_kernel import attend_tile
-from litotes.encoder.kernels.pairs_kernel import attend_pairs
-from litotes.encoder.kernels.rule import LONGEST, RowRule
-from litotes.encoder.kernels.tiles import PAIRED, Tiles
-from litotes.encoder.kernels.walk_kernel import walk_keys
+from litotes.kernels.forward_kernel import attend_tile
+from litotes.kernels.pairs_kernel import attend_pairs
+from litotes.encoder.attention.rule import LONGEST, RowRule
+from litotes.kernels.tiles import PAIRED, Tiles
+from litotes.kernels.walk_kernel import walk_keys
 
 CLOSE = {torch.float32: 1.2e-7, torch.float16: 1e-6, torch.bfloat16: 1e-5}
 """What may be missing from a sum of 1 when entmax stops looking: under what the type can show."""

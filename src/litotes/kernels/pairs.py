@@ -10,7 +10,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from litotes.encoder.kernels.row_weights import INTERPRETED
+from litotes.kernels.row_weights import INTERPRETED
 
 
 @triton.jit

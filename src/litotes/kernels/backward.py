@@ -9,12 +9,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from litotes.encoder.kernels.backward_kernel import key_value_gradient, query_gradient
-from litotes.encoder.kernels.backward_walk import walk_back, walks_back
-from litotes.encoder.kernels.forward import Packed, bias_tensors, or_nothing, step_of, whole_width
-from litotes.encoder.kernels.rule import LONGEST, RowRule
-from litotes.encoder.kernels.tiles import Shape, Tiles
-from litotes.encoder.kernels.towards import Remembered, Towards
+from litotes.kernels.backward_kernel import key_value_gradient, query_gradient
+from litotes.kernels.backward_walk import walk_back, walks_back
+from litotes.kernels.forward import Packed, bias_tensors, or_nothing, step_of, whole_width
+from litotes.encoder.attention.rule import LONGEST, RowRule
+from litotes.kernels.tiles import Shape, Tiles
+from litotes.kernels.towards import Remembered, Towards
 
 MOST_PAIRS = 2**13
 """Pairs of a query and a key in a program of whole rows: weights, and what pulls on them, lie in

@@ -17,10 +17,10 @@ from litotes.encoder.attention.entmax import Entmax
 from litotes.encoder.attention.softmax import Softmax
 from litotes.encoder.attention.top_k import TopK
 from litotes.encoder.attention.weighting import Weighting
-from litotes.encoder.kernels.attention import packed_attention
-from litotes.encoder.kernels.forward import Attended, DistanceBias, Packed, Wanted
-from litotes.encoder.kernels.rule import LONGEST, RowRule, kept_counts
-from litotes.encoder.kernels.tiles import Shape, Tiles, shapes_for, tile_numbers
+from litotes.kernels.attention import packed_attention
+from litotes.kernels.forward import Attended, DistanceBias, Packed, Wanted
+from litotes.encoder.attention.rule import LONGEST, RowRule, kept_counts
+from litotes.kernels.tiles import Shape, Tiles, shapes_for, tile_numbers
 
 LENGTHS = (1, 5, 33)
 N_BUCKETS = 6

@@ -5,10 +5,10 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from litotes.encoder.kernels.forward_kernel import distance_bias, product
-from litotes.encoder.kernels.pair_rows import row_best
-from litotes.encoder.kernels.pair_rules import N_PAIRS, for_all
-from litotes.encoder.kernels.pairs import larger, moved, pair, plus
+from litotes.kernels.forward_kernel import distance_bias, product
+from litotes.kernels.pair_rows import row_best
+from litotes.kernels.pair_rules import N_PAIRS, for_all
+from litotes.kernels.pairs import larger, moved, pair, plus
 
 
 @triton.jit

@@ -14,9 +14,9 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from litotes.encoder.kernels.dropout_kernel import keeps_weight
-from litotes.encoder.kernels.forward_kernel import affinities, distance_bias, product
-from litotes.encoder.kernels.row_weights import SMALLEST, weigh_again
+from litotes.kernels.dropout_kernel import keeps_weight
+from litotes.kernels.forward_kernel import affinities, distance_bias, product
+from litotes.kernels.row_weights import SMALLEST, weigh_again
 
 
 @triton.jit

@@ -13,18 +13,18 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from litotes.encoder.kernels.dropout_kernel import keeps_weight
-from litotes.encoder.kernels.forward_kernel import product, store_nothing, store_row_numbers
-from litotes.encoder.kernels.pair_affinities import gather_pairs
-from litotes.encoder.kernels.pair_choice import (
+from litotes.kernels.dropout_kernel import keeps_weight
+from litotes.kernels.forward_kernel import product, store_nothing, store_row_numbers
+from litotes.kernels.pair_affinities import gather_pairs
+from litotes.kernels.pair_choice import (
     kept_reach,
     minus,
     only_kept,
     store_kept,
     without_late,
 )
-from litotes.encoder.kernels.pair_rows import row_sums
-from litotes.encoder.kernels.pair_rules import (
+from litotes.kernels.pair_rows import row_sums
+from litotes.kernels.pair_rules import (
     N_PAIRS,
     exact_reach,
     for_all,
@@ -33,7 +33,7 @@ from litotes.encoder.kernels.pair_rules import (
     rounded,
     squares_reach,
 )
-from litotes.encoder.kernels.pairs import (
+from litotes.kernels.pairs import (
     first_as,
     first_of,
     moved,
@@ -43,9 +43,9 @@ from litotes.encoder.kernels.pairs import (
     second_of,
     times,
 )
-from litotes.encoder.kernels.received_kernel import store_received, sum_of_squares
-from litotes.encoder.kernels.row_weights import LOG2_E, largest, quick_log2
-from litotes.encoder.kernels.walk_kernel import load_rows, store_mixed
+from litotes.kernels.received_kernel import store_received, sum_of_squares
+from litotes.kernels.row_weights import LOG2_E, largest, quick_log2
+from litotes.kernels.walk_kernel import load_rows, store_mixed
 
 
 @triton.jit

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from litotes.encoder.embeddings import Embeddings
-from litotes.encoder.kernels.beside import SideBySide
-from litotes.encoder.kernels.norm import add_and_norm, embed
-from litotes.encoder.kernels.selection import Staying, take, take_both
+from litotes.kernels.beside import SideBySide
+from litotes.kernels.norm import add_and_norm, embed
+from litotes.kernels.selection import Staying, take, take_both
 
 if TYPE_CHECKING:
     from litotes.encoder.block import Block

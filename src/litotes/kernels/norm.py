@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 from torch import Tensor, nn
 
-from litotes.encoder.kernels.norm_kernel import add_and_norm_rows, embed_rows
+from litotes.kernels.norm_kernel import add_and_norm_rows, embed_rows
 
 ROWS = 4
 """Rows a program; one warp for each."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from litotes.encoder.kernels.pair_rows import row_sums, row_sums_of_first
-from litotes.encoder.kernels.pair_rules import N_PAIRS
-from litotes.encoder.kernels.pairs import as_half, compared, pair, plus, plus_product
+from litotes.kernels.pair_rows import row_sums, row_sums_of_first
+from litotes.kernels.pair_rules import N_PAIRS
+from litotes.kernels.pairs import as_half, compared, pair, plus, plus_product
 
 N_BITS, HIGHEST_BIT = tl.constexpr(15), tl.constexpr(0x4000)
 INFINITE = tl.constexpr(0x7C00)

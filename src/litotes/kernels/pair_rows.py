@@ -14,8 +14,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from litotes.encoder.kernels.pairs import first_of, second_of
-from litotes.encoder.kernels.row_weights import INTERPRETED
+from litotes.kernels.pairs import first_of, second_of
+from litotes.kernels.row_weights import INTERPRETED
 
 N_TOGETHER = 32
 """A thread's registers of one tensor of 64 queries and 64 keys, for 4 warps."""

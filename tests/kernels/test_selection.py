@@ -23,7 +23,7 @@ from torch import Tensor
 from litotes.encoder.attention.cascade import Cascade
 from litotes.encoder.attention.pruning import AttentionOutput
 from litotes.encoder.attention.survivors import FUSED, Survivors
-from litotes.encoder.kernels.selection import Staying, add_received, keep_heads, select, take
+from litotes.kernels.selection import Staying, add_received, keep_heads, select, take
 from litotes.encoder.layout import Layout
 
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from litotes.encoder.kernels.dropout_kernel import after_dropout
-from litotes.encoder.kernels.forward_kernel import biased, product, store_row_numbers
-from litotes.encoder.kernels.received_kernel import store_received, sum_of_squares
-from litotes.encoder.kernels.row_weights import exp_behind
+from litotes.kernels.dropout_kernel import after_dropout
+from litotes.kernels.forward_kernel import biased, product, store_row_numbers
+from litotes.kernels.received_kernel import store_received, sum_of_squares
+from litotes.kernels.row_weights import exp_behind
 
 
 @triton.jit

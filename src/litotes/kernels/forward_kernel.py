@@ -13,9 +13,9 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from litotes.encoder.kernels.dropout_kernel import after_dropout
-from litotes.encoder.kernels.received_kernel import store_received, sum_of_squares
-from litotes.encoder.kernels.row_weights import (
+from litotes.kernels.dropout_kernel import after_dropout
+from litotes.kernels.received_kernel import store_received, sum_of_squares
+from litotes.kernels.row_weights import (
     best_of_row,
     lines_row,
     powers_row,
