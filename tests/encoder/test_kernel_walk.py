@@ -16,11 +16,11 @@ pytest.importorskip("triton", reason="Triton is not installed: pip install -e .[
 from litotes.encoder.batch import Batch
 from litotes.encoder.encoder import Encoder
 from litotes.encoder.kernel_walk import KernelWalk, has_kernels, route_options
-from litotes.kernels import products
-from litotes.kernels.products import FusedProducts, TorchProducts
 from litotes.encoder.layout import Layout
 from litotes.encoder.route import RoutePlan, Sizes
 from litotes.encoder.spec import EncoderSpec
+from litotes.kernels import products
+from litotes.kernels.products import FusedProducts, TorchProducts
 
 # rows of nobody hold whatever was in memory
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -13,8 +13,8 @@ if not torch.cuda.is_available():
 pytest.importorskip("triton", reason="Triton is not installed: pip install -e .[kernels]")
 
 from litotes.encoder.attention.pruning import Plan
-from litotes.kernels.tiles import Numbers, Tiles, tile_numbers
 from litotes.encoder.route import Route, RouteOptions, RoutePlan, Sizes
+from litotes.kernels.tiles import Numbers, Tiles, tile_numbers
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 PLAN = Plan((1.0, 0.8, 0.8, 0.25), (1.0,) * 4)

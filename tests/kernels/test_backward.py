@@ -18,9 +18,9 @@ from cases import (
     tiles_of,
 )
 
+from litotes.encoder.attention.rule import RowRule
 from litotes.kernels.attention import packed_attention
 from litotes.kernels.forward import Packed, Wanted
-from litotes.encoder.attention.rule import RowRule
 
 CLOSE = {torch.float32: 2e-5, torch.float16: 3e-3}
 DTYPES = pytest.mark.parametrize("dtype", CLOSE, ids=["float32", "float16"])

@@ -20,9 +20,9 @@ from cases import (
     run_kernels,
 )
 
+from litotes.encoder.attention.rule import LONGEST, RowRule
 from litotes.kernels import backward_walk
 from litotes.kernels.backward_walk import Blocks
-from litotes.encoder.attention.rule import LONGEST, RowRule
 
 CLOSE = 3e-3
 HALF = torch.float16

@@ -23,8 +23,8 @@ from torch import Tensor
 from litotes.encoder.attention.cascade import Cascade
 from litotes.encoder.attention.pruning import AttentionOutput
 from litotes.encoder.attention.survivors import FUSED, Survivors
-from litotes.kernels.selection import put_back, select, take_both
 from litotes.encoder.layout import Layout
+from litotes.kernels.selection import put_back, select, take_both
 
 
 def blend(hidden: Tensor, mixed: Tensor) -> Tensor:

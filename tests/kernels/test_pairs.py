@@ -9,9 +9,9 @@ pytest.importorskip("triton", reason="Triton is not installed: its kernels are n
 
 from cases import Case, all_rules, forward_error
 
+from litotes.encoder.attention.rule import RowRule
 from litotes.encoder.attention.simplex import entmax
 from litotes.kernels.forward import Packed, attend
-from litotes.encoder.attention.rule import RowRule
 from litotes.kernels.tiles import HALVES, PAIRED, Tiles
 
 CLOSE = 5e-3

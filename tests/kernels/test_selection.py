@@ -23,8 +23,8 @@ from torch import Tensor
 from litotes.encoder.attention.cascade import Cascade
 from litotes.encoder.attention.pruning import AttentionOutput
 from litotes.encoder.attention.survivors import FUSED, Survivors
-from litotes.kernels.selection import Staying, add_received, keep_heads, select, take
 from litotes.encoder.layout import Layout
+from litotes.kernels.selection import Staying, add_received, keep_heads, select, take
 
 
 def kept_by_plain_path(importance: Tensor, lengths: list[int], counts: list[int]) -> list[int]:

@@ -54,8 +54,8 @@ def kernels_wanted(device: torch.device) -> bool:
 def encode_on_device(encoder: Encoder, batch: Batch, *, firsts_only: bool) -> Encoding:
     """The same by kernels, with gradients, under autocast or not."""
     from litotes.encoder.kernel_walk import KernelWalk, route_options
-    from litotes.kernels.products import TorchProducts
     from litotes.encoder.route import RoutePlan
+    from litotes.kernels.products import TorchProducts
 
     layout = batch.layout
     trains = torch.is_grad_enabled()

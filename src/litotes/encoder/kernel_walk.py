@@ -14,10 +14,12 @@ from torch import Tensor
 
 from litotes.encoder.attention.attention_sum import AttentionSum
 from litotes.encoder.attention.keep_all import KeepAll
+from litotes.encoder.attention.rule import LONGEST, RowRule
+from litotes.encoder.layout import BucketLayout
+from litotes.encoder.route import Route, RouteOptions, Stage
 from litotes.kernels.attention import packed_attention
 from litotes.kernels.forward import Attended, DistanceBias, Packed, Wanted
 from litotes.kernels.products import Products
-from litotes.encoder.attention.rule import LONGEST, RowRule
 from litotes.kernels.selection import (
     Staying,
     add_received,
@@ -25,8 +27,6 @@ from litotes.kernels.selection import (
     put_back,
     select,
 )
-from litotes.encoder.layout import BucketLayout
-from litotes.encoder.route import Route, RouteOptions, Stage
 
 if TYPE_CHECKING:
     from litotes.encoder.block import Block

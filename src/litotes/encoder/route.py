@@ -21,8 +21,8 @@ import triton
 from torch import Tensor
 
 from litotes.encoder.attention.pruning import Plan, round_share
-from litotes.kernels.route_kernel import lay_out_stages
 from litotes.encoder.attention.rule import LONGEST
+from litotes.kernels.route_kernel import lay_out_stages
 from litotes.kernels.tiles import (
     Numbers,
     Shape,

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from litotes.encoder.attention.rule import RowRule
 from litotes.kernels.backward import pull_back
 from litotes.kernels.forward import Attended, Packed, Wanted, attend
-from litotes.encoder.attention.rule import RowRule
 from litotes.kernels.tiles import Tiles
 from litotes.kernels.towards import Remembered, Towards
 

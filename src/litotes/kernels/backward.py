@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from litotes.encoder.attention.rule import LONGEST, RowRule
 from litotes.kernels.backward_kernel import key_value_gradient, query_gradient
 from litotes.kernels.backward_walk import walk_back, walks_back
 from litotes.kernels.forward import Packed, bias_tensors, or_nothing, step_of, whole_width
-from litotes.encoder.attention.rule import LONGEST, RowRule
 from litotes.kernels.tiles import Shape, Tiles
 from litotes.kernels.towards import Remembered, Towards
 

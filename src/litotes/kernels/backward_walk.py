@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from litotes.encoder.attention.rule import LONGEST, RowRule
 from litotes.kernels.backward_walk_kernel import walk_for_keys, walk_for_queries
 from litotes.kernels.forward import Packed, or_nothing, whole_width
-from litotes.encoder.attention.rule import LONGEST, RowRule
 from litotes.kernels.tiles import Shape
 from litotes.kernels.towards import Remembered, Towards
 

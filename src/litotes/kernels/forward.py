@@ -9,9 +9,9 @@ import torch
 import triton
 from torch import Tensor
 
+from litotes.encoder.attention.rule import LONGEST, RowRule
 from litotes.kernels.forward_kernel import attend_tile
 from litotes.kernels.pairs_kernel import attend_pairs
-from litotes.encoder.attention.rule import LONGEST, RowRule
 from litotes.kernels.tiles import PAIRED, Tiles
 from litotes.kernels.walk_kernel import walk_keys
 

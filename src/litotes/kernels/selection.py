@@ -14,9 +14,9 @@ import torch
 import triton
 from torch import Tensor
 
+from litotes.encoder.attention.rule import LONGEST
 from litotes.kernels.forward import or_nothing
 from litotes.kernels.rows_kernel import fuse_kernel, gather_kernel, put_back_kernel
-from litotes.encoder.attention.rule import LONGEST
 from litotes.kernels.selection_kernel import (
     add_received_kernel,
     keep_heads_kernel,

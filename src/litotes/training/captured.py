@@ -21,10 +21,10 @@ from litotes.encoder.attention.learned import Learned
 from litotes.encoder.device_encoding import attention_seeds, uses_kernels
 from litotes.encoder.encoding import Encoding
 from litotes.encoder.kernel_walk import KernelWalk, route_options
-from litotes.kernels.products import TorchProducts
 from litotes.encoder.packing import TextSet, lay_end_to_end
 from litotes.encoder.route import ALIGNED, RoutePlan, Sizes
 from litotes.encoder.tokenizer import Pieces
+from litotes.kernels.products import TorchProducts
 from litotes.model.classifier import Classifier
 from litotes.model.heads import HEADS
 from litotes.training.step import StepInputs, TrainingStep, autocast

@@ -20,8 +20,8 @@ from litotes.bench.gpu.opponents import AttendPacked, MakeAttention
 from litotes.bench.gpu.weightings import our_weightings
 from litotes.data.tasks import SENTIMENT
 from litotes.encoder import pretrained
-from litotes.encoder.attention.weighting import Weighting
 from litotes.encoder.attention.rule import RowRule
+from litotes.encoder.attention.weighting import Weighting
 from litotes.encoder.layout import Layout
 from litotes.model.checkpoint import Model, save_model
 from litotes.model.classifier import Classifier

@@ -74,9 +74,9 @@ def importance(bench: GpuBench) -> GpuGroup:
 
 
 def _attention(bench: GpuBench, name: str) -> Candidate:
+    from litotes.encoder.attention.rule import RowRule
     from litotes.kernels.attention import packed_attention
     from litotes.kernels.forward import Wanted
-    from litotes.encoder.attention.rule import RowRule
 
     lengths = _lengths_of_a_bucket(bench)
     draw = partial(Inputs.draw, lengths, device=bench.device, dtype=bench.dtype)

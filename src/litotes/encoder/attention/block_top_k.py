@@ -13,9 +13,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from litotes.core.errors import UserError
+from litotes.encoder.attention.rule import RowRule
 from litotes.encoder.attention.softmax import softmax_over
 from litotes.encoder.attention.top_k import SelectiveSoftmax, expand_live
-from litotes.encoder.attention.rule import RowRule
 
 
 class BlockTopK(SelectiveSoftmax):

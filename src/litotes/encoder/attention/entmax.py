@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from litotes.core.errors import UserError
+from litotes.encoder.attention.rule import RowRule
 from litotes.encoder.attention.simplex import entmax
 from litotes.encoder.attention.weighting import Weighting
-from litotes.encoder.attention.rule import RowRule
 
 FARTHEST = 4.6
 """The `a` at which a learned α stops, 1.01 and 1.99: beyond it the sigmoid is so flat that a head

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from litotes.encoder.attention.weighting import Weighting
 from litotes.encoder.attention.rule import RowRule
+from litotes.encoder.attention.weighting import Weighting
 
 
 class Softmax(Weighting):

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from litotes.core.errors import UserError
+from litotes.encoder.attention.rule import RowRule, kept_counts
 from litotes.encoder.attention.softmax import softmax_over
 from litotes.encoder.attention.weighting import Weighting
-from litotes.encoder.attention.rule import RowRule, kept_counts
 
 SPARSEST = 0.95
 

@@ -10,11 +10,11 @@ import torch
 from numpy.typing import NDArray
 
 from litotes.encoder.kernel_walk import route_options
-from litotes.kernels.products import FusedProducts
-from litotes.kernels.tiles import Numbers
 from litotes.encoder.packing import lay_end_to_end
 from litotes.encoder.route import RoutePlan, Sizes
 from litotes.encoder.tokenizer import Pieces
+from litotes.kernels.products import FusedProducts
+from litotes.kernels.tiles import Numbers
 from litotes.model.classifier import Classifier
 from litotes.prediction.cuda.captured_pass import CapturedPass, Slot
 

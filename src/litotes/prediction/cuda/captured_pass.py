@@ -13,9 +13,9 @@ from torch import Tensor
 
 from litotes.encoder.encoding import Encoding
 from litotes.encoder.kernel_walk import KernelWalk
+from litotes.encoder.route import RoutePlan
 from litotes.kernels.products import FusedProducts
 from litotes.kernels.tiles import Numbers
-from litotes.encoder.route import RoutePlan
 from litotes.model.classifier import Classifier
 
 N_SLOTS = 2
