@@ -21,10 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from litotes.core.machine import machine
-from litotes.core.processor import n_cores
-from litotes.core.progress import ignore_progress
-from litotes.core.timing import TimedAction, time_in_turns
+from litotes.core.machine import machine, n_cores
+from litotes.core.progress import TimedAction, ignore_progress, time_in_turns
 from litotes.data.sources import load_with_test_part
 from litotes.encoder.tokenizer import Pieces
 from litotes.exporting.model_graph import build_onnx

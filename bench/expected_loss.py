@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from litotes.core.counts import Floats, confusion, macro_f1
+from litotes.core.numbers import Floats, confusion, macro_f1
 from litotes.pruning.expected_loss import draw_losses
 from litotes.pruning.loss import Answers, Evidence, estimate_losses
 

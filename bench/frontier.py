@@ -34,10 +34,9 @@ from frontier_figure import draw_frontier
 from litotes.bench.benchmark import Benchmark, open_benchmark
 from litotes.bench.lines import BenchResult, Candidate, time_lines
 from litotes.bench.subject import Subject
-from litotes.core.counts import confusion, macro_f1
 from litotes.core.errors import UserError
-from litotes.core.machine import machine
-from litotes.core.processor import n_cores
+from litotes.core.machine import machine, n_cores
+from litotes.core.numbers import confusion, macro_f1
 from litotes.core.progress import ignore_progress
 from litotes.core.storage import write_bytes, write_json
 from litotes.data.sources import load

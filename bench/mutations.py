@@ -32,9 +32,9 @@ from mutation_world import World, make_world
 from mutators import damage_bytes, damage_json_or_bytes, table_bytes
 
 from litotes.cli.main import main as run_command
-from litotes.core.harmless import is_steering
 from litotes.core.json_text import from_json
 from litotes.core.storage import MANIFEST, sha256_of
+from litotes.core.text import is_steering
 from litotes.model.manifest import Manifest
 from litotes.prediction.tables.resume import write_record
 

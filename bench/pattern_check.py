@@ -26,7 +26,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from litotes.core.counts import confusion
+from litotes.core.numbers import confusion
 from litotes.data.sources import load
 from litotes.encoder import pretrained
 from litotes.encoder.attention.observer import LayerTrace

@@ -33,8 +33,9 @@ from typing import Any
 
 import numpy as np
 
+from litotes.core.json_text import load_json
 from litotes.core.machine import machine
-from litotes.core.storage import load_json, write_json
+from litotes.core.storage import write_json
 from litotes.core.values import Example
 from litotes.data.keys import text_key
 from litotes.data.sources import load

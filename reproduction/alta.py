@@ -24,9 +24,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from litotes.core.counts import Floats
+from litotes.core.json_text import load_json
 from litotes.core.machine import gpu_facts, machine
-from litotes.core.storage import load_json, write_json
+from litotes.core.numbers import Floats
+from litotes.core.storage import write_json
 from litotes.evaluation.scores import interval
 from litotes.evaluation.shared_task import VARIETIES
 from litotes.training.distillation.answers import gather_lessons

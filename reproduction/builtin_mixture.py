@@ -29,8 +29,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from litotes.core.counts import Floats, macro_f1
-from litotes.core.numbers import counted
+from litotes.core.numbers import Floats, counted, macro_f1
 from litotes.core.storage import write_json
 from litotes.data.corpus import Corpus
 from litotes.encoder.packing import TextSet, make_text_set

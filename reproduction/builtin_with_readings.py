@@ -22,8 +22,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from litotes.core.jobs import threads_per_worker
 from litotes.core.values import Example
-from litotes.core.worker_pool import threads_per_worker
 from litotes.data.keys import example_key
 from litotes.model.builtin import edition_folder
 from litotes.model.checkpoint import load_model

@@ -24,7 +24,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from litotes.core.device import choose_device
+from litotes.core.machine import choose_device
 from litotes.core.progress import Watch
 from litotes.core.values import Example
 from litotes.data.tasks import SARCASM, SENTIMENT

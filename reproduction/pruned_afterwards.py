@@ -29,12 +29,10 @@ from typing import Any
 
 import torch
 
-from litotes.core.device import choose_device
-from litotes.core.jobs import run_jobs
+from litotes.core.jobs import run_jobs, threads_per_worker
+from litotes.core.machine import choose_device, sleep_while_waiting
 from litotes.core.progress import Watch, prefix_watch
 from litotes.core.storage import write_json
-from litotes.core.threads import sleep_while_waiting
-from litotes.core.worker_pool import threads_per_worker
 from litotes.encoder.packing import make_text_set
 from litotes.encoder.reshaping import rebuild_encoder
 from litotes.evaluation.evaluate import evaluate

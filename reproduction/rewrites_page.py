@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from litotes.core.harmless import markdown
+from litotes.core.text import markdown
 from litotes.data.rewrites import REWRITES, TOPICS
 from litotes.data.rewrites.atlas import VARIETIES
 from litotes.data.rewrites.rewrite import Rewrite

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from litotes.core.counts import Floats, ranks
+from litotes.core.numbers import Floats, ranks
 
 
 def roc_area(values: Floats, meant: NDArray[np.bool_]) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from litotes.core.harmless import markdown
+from litotes.core.text import markdown
 from reproduction.paragraphs import paragraph
 from reproduction.translation_numbers import NAMES
 

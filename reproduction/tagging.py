@@ -24,8 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from litotes.core.device import choose_device
-from litotes.core.machine import gpu_facts, machine_now
+from litotes.core.machine import choose_device, gpu_facts, machine_now
 from litotes.core.storage import write_json
 from litotes.data.words import WordExample, load_words
 from litotes.data.words.sarcasm_sign import CHANGED, KEPT, longest_stretch

@@ -204,7 +204,7 @@ def time_steps(options: Options, out: Path, *, n_steps: int, n_warm: int) -> Non
     """Seconds a step of each weighting, in three turns, nothing else running."""
     import torch
 
-    from litotes.core.device import choose_device
+    from litotes.core.machine import choose_device
     from litotes.training.epoch_loop import RunContext
     from litotes.training.processes import join_processes
     from litotes.training.translation.loop import TranslationLoop

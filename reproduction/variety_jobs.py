@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from litotes.core.parsing import read_as
+from litotes.core.json_text import read_as
 from litotes.core.progress import Watch
 from litotes.core.storage import write_json
 from litotes.core.values import Example

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from litotes.core.counts import confusion, macro_f1
+from litotes.core.numbers import confusion, macro_f1
 
 
 def scores_by_variety(

@@ -24,10 +24,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from litotes.core.errors import UserError
-from litotes.core.jobs import run_jobs
+from litotes.core.jobs import run_jobs, threads_per_worker
+from litotes.core.machine import sleep_while_waiting
 from litotes.core.storage import write_json
-from litotes.core.threads import sleep_while_waiting
-from litotes.core.worker_pool import threads_per_worker
 from litotes.data.tasks import SARCASM, SENTIMENT
 from litotes.training.recipe import Recipe, apply_changes, recipe_of
 from reproduction.printed_progress import PrintedProgress

@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from litotes.core.counts import Floats
 from litotes.core.errors import UserError
-from litotes.core.parsing import read_as
+from litotes.core.json_text import read_as
+from litotes.core.numbers import Floats
 from litotes.evaluation.intervals import seed_margin, widen_interval
 from litotes.evaluation.significance import holm, permutation_test
 from litotes.evaluation.stress.statistics import clustered_interval, sign_test

@@ -106,7 +106,7 @@ def forked_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     Ctrl-C, is tested where workers are, in tests/core.
     """
     forks = multiprocessing.get_context("forkserver")
-    monkeypatch.setattr("litotes.core.worker._SPAWN", forks)
+    monkeypatch.setattr("litotes.core.jobs._SPAWN", forks)
 
 
 @pytest.fixture(scope="session")

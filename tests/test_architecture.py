@@ -109,8 +109,7 @@ def test_transformers_is_imported_by_the_bench_alone() -> None:
 
 def test_ray_is_imported_where_jobs_are_given_to_it_alone() -> None:
     assert {module_of(file) for file in FILES if "ray" in outside_imports(file)} == {
-        "litotes.core.on_ray",
-        "litotes.core.on_ray_data",
+        "litotes.core.ray_jobs",
     }
 
 

@@ -16,7 +16,7 @@ import pytest
 from light_commands import ABSENT
 
 from litotes.cli.main import COMMANDS, NEEDS
-from litotes.core import extras
+from litotes.core import errors
 from litotes.core.errors import UserError
 from litotes.exporting.export import export_models, working_copy
 from litotes.model import builtin
@@ -292,9 +292,9 @@ def test_extras_are_those_of_the_package(root: Path) -> None:
             found.add(name.replace("-", "_"))
         return found
 
-    for extra, modules in extras.EXTRAS.items():
+    for extra, modules in errors.EXTRAS.items():
         assert set(modules) <= packages(extra), extra
-    assert set(NEEDS.values()) <= set(extras.EXTRAS)
+    assert set(NEEDS.values()) <= set(errors.EXTRAS)
     plain = {line.split(">")[0] for line in project["dependencies"]}
     assert plain == {"onnxruntime", "tokenizers", "numpy", "pydantic", "rich"}
     assert not plain & set(ABSENT)

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from litotes.core.counts import Floats
+from litotes.core.numbers import Floats
 from litotes.explanation.analyses.patterns.classes import (
     BLOCK,
     BOTH,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from litotes.core.counts import Floats
+from litotes.core.numbers import Floats
 from reproduction.patterns.random_texts import RandomText
 
 Generator = np.random.Generator

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from litotes.core.counts import Counts
+from litotes.core.numbers import Counts
 
 _MOST_SENTENCES = 4
 _SHORTEST_SENTENCE = 4

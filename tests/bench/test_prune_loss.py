@@ -11,7 +11,8 @@ import pytest
 from bench.prune_loss import CASES, as_row, covers, other_texts, summarize, write_tables
 from bench.prune_loss_page import BEGIN, END
 from bench.prune_loss_page import main as write_page
-from litotes.core.storage import load_json, write_json
+from litotes.core.json_text import load_json
+from litotes.core.storage import write_json
 from litotes.core.values import Example
 from litotes.data.corpus import Corpus
 from litotes.data.sources import load

@@ -17,7 +17,7 @@ from litotes.bench.gpu.turns import GpuGroup
 from litotes.bench.lines import BenchResult, Line
 from litotes.cli import bench as command
 from litotes.cli.main import main
-from litotes.core import device
+from litotes.core import machine
 from litotes.data.tasks import SENTIMENT
 from litotes.encoder import pretrained
 from litotes.model.checkpoint import Model, save_model
@@ -201,7 +201,7 @@ def test_without_a_name_a_gpu_is_measured_where_there_is_one(
         return measure.BenchReport({}, len(texts), {}, {})
 
     monkeypatch.setattr(measure, "measure", measure_nothing)
-    monkeypatch.setattr(device, "is_cpu", lambda name: not has_gpu)
+    monkeypatch.setattr(machine, "is_cpu", lambda name: not has_gpu)
     monkeypatch.setattr(command, "_load_subject", lambda options: None)
     content = content_of(capsys, "--texts", "2")
     assert ("gpu" in content) == has_gpu == bool(fake_gpu)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from litotes.core.harmless import guard_formula, harmless, markdown, markup
+from litotes.core.text import guard_formula, harmless, markdown, markup
 
 STEERING = "a\x1b[2Jb\n\u202ec"
 FAMILY = "\U0001f469\u200d\U0001f527"

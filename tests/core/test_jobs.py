@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from toy_jobs import ToyJob, is_alive, pids, run, toy_jobs, wait_until
 
-from litotes.core import processor, worker_pool
+from litotes.core import jobs as jobs_module
+from litotes.core import machine
 from litotes.core.errors import Stopped, UserError
-from litotes.core.jobs import Outcome, run_jobs
-from litotes.core.outcomes import JobProgress
+from litotes.core.jobs import JobProgress, Outcome, run_jobs
 from litotes.core.progress import ignore_progress
 
 
@@ -129,7 +129,7 @@ def test_a_worker_killed_while_it_has_nothing_to_do_is_replaced(tmp_path: Path) 
 
 
 def test_who_does_not_listen_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_pool, "GRACE_SECONDS", 0.3)
+    monkeypatch.setattr(jobs_module, "GRACE_SECONDS", 0.3)
     jobs = run_jobs(
         toy_jobs(tmp_path, "write", "stay", "stay"), run, n_workers=2, watch=ignore_progress
     )
@@ -165,14 +165,14 @@ def test_workers_share_the_cores(
     give_cores(monkeypatch, n_cores=7)
     if asked is not None:
         monkeypatch.setenv("OMP_NUM_THREADS", asked)
-    assert worker_pool.threads_per_worker(2) == expected
-    assert worker_pool.threads_per_worker(20) == 1
+    assert jobs_module.threads_per_worker(2) == expected
+    assert jobs_module.threads_per_worker(20) == 1
 
 
 def test_workers_share_what_a_container_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     give_cores(monkeypatch, n_cores=7, quotas=(3.5,))
-    assert worker_pool.threads_per_worker(1) == 4
-    assert worker_pool.threads_per_worker(2) == 2
+    assert jobs_module.threads_per_worker(1) == 4
+    assert jobs_module.threads_per_worker(2) == 2
 
 
 def give_cores(
@@ -180,14 +180,14 @@ def give_cores(
 ) -> None:
     """A machine with so many cores, of which control groups allow so many."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: range(n_cores), raising=False)
-    monkeypatch.setattr(processor, "_quotas", lambda root: iter(quotas))
+    monkeypatch.setattr(machine, "_quotas", lambda root: iter(quotas))
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
 
 
 def test_a_worker_knows_its_threads_before_torch_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker_pool, "threads_per_worker", lambda n_workers: 10 + n_workers)
+    monkeypatch.setattr(jobs_module, "threads_per_worker", lambda n_workers: 10 + n_workers)
     outcomes_of(tmp_path, "describe", "write", n_workers=2)
     assert (tmp_path / "process").read_text() == "12 False"
 

@@ -21,10 +21,10 @@ from typing import Any
 import pytest
 from toy_jobs import is_alive, pids, run, toy_jobs, wait_until
 
-from litotes.core import on_ray
+from litotes.core import ray_jobs
 from litotes.core.errors import UserError
-from litotes.core.on_ray import is_local, run_on_ray
 from litotes.core.progress import ignore_progress
+from litotes.core.ray_jobs import is_local, run_on_ray
 
 DRIVER = """
 import json, sys
@@ -32,7 +32,7 @@ from pathlib import Path
 from toy_jobs import toy_jobs, run
 from litotes.core.errors import Stopped
 from litotes.core.progress import ignore_progress
-from litotes.core.on_ray import cluster, run_on_ray
+from litotes.core.ray_jobs import cluster, run_on_ray
 
 first, second = Path(sys.argv[1]), Path(sys.argv[2])
 with cluster("local") as ray:  # one for both: it takes seconds to start
@@ -145,11 +145,11 @@ def test_places_are_counted_by_node() -> None:
         {"Alive": True, "Resources": {"CPU": 3.0}},
         {"Alive": False, "Resources": {"CPU": 64.0, "GPU": 8.0}},
     ]
-    assert on_ray.count_places(nodes, {"CPU": 2}, is_local=False) == 4
-    assert on_ray.count_places(nodes, {"CPU": 2, "GPU": 0.5}, is_local=False) == 3
+    assert ray_jobs.count_places(nodes, {"CPU": 2}, is_local=False) == 4
+    assert ray_jobs.count_places(nodes, {"CPU": 2, "GPU": 0.5}, is_local=False) == 3
     # one such node may come
-    assert on_ray.count_places(nodes[1:], {"CPU": 1, "GPU": 1}, is_local=False) == 1
+    assert ray_jobs.count_places(nodes[1:], {"CPU": 1, "GPU": 1}, is_local=False) == 1
     with pytest.raises(
         UserError, match="asks for 1 CPU and 1 GPU, which this machine does not have"
     ):
-        on_ray.count_places(nodes[1:], {"CPU": 1, "GPU": 1}, is_local=True)
+        ray_jobs.count_places(nodes[1:], {"CPU": 1, "GPU": 1}, is_local=True)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from litotes.core.errors import UserError
+from litotes.core.json_text import parse_as, read_as
 from litotes.core.numbers import require_count
-from litotes.core.parsing import parse_as, read_as
 
 
 @dataclass(frozen=True)

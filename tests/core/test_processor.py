@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from litotes.core import processor
-from litotes.core.processor import Processor, from_cpuinfo, from_sysctl, n_cores, this_processor
+from litotes.core import machine
+from litotes.core.machine import Processor, from_cpuinfo, from_sysctl, n_cores, this_processor
 
 AVX2 = "fpu sse2 avx fma avx2"
 AVX512 = f"{AVX2} avx512f avx512dq avx512bw avx512vl"
@@ -129,7 +129,7 @@ def test_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "win32")
     assert this_processor().kind == "unknown"
     monkeypatch.setattr(sys, "platform", "darwin")
-    monkeypatch.setattr(processor, "_SYSCTL", "/nowhere/sysctl")
+    monkeypatch.setattr(machine, "_SYSCTL", "/nowhere/sysctl")
     assert this_processor().kind == "unknown"
 
 

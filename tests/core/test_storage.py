@@ -11,15 +11,14 @@ import pytest
 
 from litotes.core import storage
 from litotes.core.errors import UserError
-from litotes.core.staging import clear_staged
+from litotes.core.json_text import read_json, read_json_table
 from litotes.core.storage import (
     LOCK,
+    clear_staged,
     find_foreign_file,
     is_complete,
     locked,
     make_own_folder,
-    read_json,
-    read_json_table,
     remove_folder,
     write_folder,
     write_json,

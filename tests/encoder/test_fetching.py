@@ -16,7 +16,7 @@ from made_wheels import N_PIECES, FakePip, make_fetchable
 
 from litotes.cli.main import main
 from litotes.core.errors import UserError
-from litotes.core.user_folder import data_folder
+from litotes.core.storage import data_folder
 from litotes.encoder import fetching, pip, pretrained
 from litotes.encoder.fetchable import FETCHABLE, Fetchable, own_folder
 from litotes.encoder.fetching import Fetched, fetch_encoder

@@ -11,7 +11,7 @@ import pytest
 from scipy.special import ndtri
 from sklearn.metrics import f1_score
 
-from litotes.core.counts import confusion, macro_f1
+from litotes.core.numbers import confusion, macro_f1
 from litotes.evaluation.answer_patterns import find_patterns, split_draws
 from litotes.evaluation.intervals import (
     mean_interval,

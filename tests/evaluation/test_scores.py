@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from litotes.core.counts import confusion, macro_f1
+from litotes.core.numbers import confusion, macro_f1
 from litotes.core.values import Task
 from litotes.evaluation.scores import bootstrap, interval, score, score_regression
 

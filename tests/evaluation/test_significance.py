@@ -16,8 +16,8 @@ from scipy.special import ndtri
 from scipy.stats import kstest
 from sklearn.metrics import f1_score
 
-from litotes.core.counts import confusion, macro_f1
 from litotes.core.errors import UserError
+from litotes.core.numbers import confusion, macro_f1
 from litotes.evaluation.significance import difference, holm, permutation_test
 
 Array = np.ndarray[Any, Any]

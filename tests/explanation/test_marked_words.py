@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from litotes.core.word_values import Stretch, WordAnswer, WordPrediction
+from litotes.core.values import Stretch, WordAnswer, WordPrediction
 from litotes.explanation.marked_words import marked_line, marked_page, marks_json, notes_of
 
 

@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 import pytest
 from made_explanations import PRUNED, TEXT, explained, explanation_of, left_after
 
-from litotes.core.harmless import harmless
+from litotes.core.text import harmless
 from litotes.core.values import Answer
 from litotes.encoder.pretrained import Pretrained
 from litotes.explanation.explanation import Explanation

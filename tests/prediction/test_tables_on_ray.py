@@ -21,7 +21,7 @@ import pytest
 from toy_jobs import is_alive, run, toy_jobs, wait_until
 
 from litotes.core.errors import UserError
-from litotes.core.on_ray_data import _Actor, _n_workers
+from litotes.core.ray_jobs import _Actor, _n_workers
 from litotes.exporting.export import export_models
 from litotes.prediction.batch_predictor import BatchPredictor
 
@@ -36,7 +36,7 @@ from litotes.prediction.batch_predictor import BatchPredictor
 from litotes.core.errors import Stopped
 from litotes.prediction.tables.request import TableRequest
 from litotes.prediction.tables.to_folder import predict_to_folder, ray_runner
-from litotes.core.on_ray import cluster
+from litotes.core.ray_jobs import cluster
 
 source, out, asked = Path(sys.argv[1]), Path(sys.argv[2]), BatchPredictor(sys.argv[3], device="cpu")
 request = TableRequest(source, format="parquet", bad_rows="stop", n_rows=int(sys.argv[4]))

@@ -23,7 +23,7 @@ import pytest
 
 from litotes.cli.main import main
 from litotes.core.errors import Stopped, UserError
-from litotes.core.outcomes import Outcome, attempt
+from litotes.core.jobs import Outcome, attempt
 from litotes.core.progress import Watch
 from litotes.core.values import Answer, Prediction, Task
 from litotes.exporting.export import export_models

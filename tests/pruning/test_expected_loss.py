@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from litotes.core.counts import Floats
+from litotes.core.numbers import Floats
 from litotes.pruning.expected_loss import draw_losses
 from litotes.pruning.loss import Evidence
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from litotes.core.counts import Counts, Floats, confusion, macro_f1
+from litotes.core.numbers import Counts, Floats, confusion, macro_f1
 from litotes.pruning.loss import Answers, estimate_losses
 
 N_CLASSES = 2

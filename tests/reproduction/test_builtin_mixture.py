@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from litotes.core.counts import confusion, macro_f1
+from litotes.core.numbers import confusion, macro_f1
 from reproduction.builtin_mixture import (
     FIRST,
     N_MOST,

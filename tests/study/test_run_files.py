@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from litotes.core.parsing import parse_as
+from litotes.core.json_text import parse_as
 from litotes.study.run_files import _Answers
 
 PART: dict[str, Any] = {

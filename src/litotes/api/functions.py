@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from litotes.core.errors import UserError
-from litotes.core.extras import has_extra, require_extra
+from litotes.core.errors import UserError, has_extra, require_extra
 from litotes.core.progress import Watch, ignore_progress
 from litotes.data.corpus import Corpus
 from litotes.data.sources import load

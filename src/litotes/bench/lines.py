@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from litotes.core.progress import Watch
-from litotes.core.timing import TimedAction, ignore_result, time_in_turns
+from litotes.core.progress import TimedAction, Watch, ignore_result, time_in_turns
 
 MOST_WRITTEN = 20
 """Rounds that JSON lists one by one; of more of them it gives median and spread alone."""

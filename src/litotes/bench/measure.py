@@ -14,8 +14,7 @@ from litotes.bench import MODEL_BENCHES, PART_BENCHES
 from litotes.bench.benchmark import open_benchmark
 from litotes.bench.lines import BenchResult
 from litotes.bench.subject import Subject
-from litotes.core.machine import machine_now
-from litotes.core.processor import n_cores
+from litotes.core.machine import machine_now, n_cores
 from litotes.core.progress import Watch, ignore_progress
 
 QUICK: dict[str, dict[str, Any]] = {

@@ -86,8 +86,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     from litotes.bench.measure import QUICK, measure
     from litotes.cli.display import print_json, print_lines, progress
-    from litotes.core.device import is_cpu
     from litotes.core.errors import UserError
+    from litotes.core.machine import is_cpu
     from litotes.core.storage import write_json
 
     if (options.csv or options.groups or options.seconds) and options.what not in (None, "gpu"):

@@ -92,7 +92,7 @@ def check_bulk_options(options: argparse.Namespace) -> None:
 
 def batch_predictor(options: argparse.Namespace) -> BatchPredictor:
     """With --on on the CPU by default, so that all workers compute the same, on any machine."""
-    from litotes.core.worker_pool import threads_per_worker
+    from litotes.core.jobs import threads_per_worker
     from litotes.prediction.batch_predictor import BatchPredictor
 
     n_workers = options.workers or 1

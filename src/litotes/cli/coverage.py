@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from litotes.cli.numbers import count
 from litotes.cli.selection import add_where, parse_where
-from litotes.core.extras import has_extra, require_extra
+from litotes.core.errors import has_extra, require_extra
 
 if TYPE_CHECKING:
     from litotes.data.coverage import Coverage, Part, Unit

@@ -14,9 +14,9 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from litotes.cli.streams import write_note, write_out
-from litotes.core.harmless import harmless
 from litotes.core.json_text import to_json
 from litotes.core.progress import Milestone, Watch, describe_duration
+from litotes.core.text import harmless
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from litotes.cli.numbers import count
-from litotes.core.threads import sleep_while_waiting
+from litotes.core.machine import sleep_while_waiting
 
 if TYPE_CHECKING:
     from litotes.training.distillation import DistillRecipe

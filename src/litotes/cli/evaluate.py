@@ -13,7 +13,7 @@ from litotes.cli.predictors import load_predictors
 from litotes.cli.selection import add_where, parse_where, select_texts
 from litotes.cli.set_table import print_set_coverages
 from litotes.cli.slice_table import print_slices
-from litotes.core.extras import has_extra
+from litotes.core.errors import has_extra
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -47,8 +47,8 @@ def run(options: argparse.Namespace) -> None:
     from litotes.cli.explanation_view import print_explanation
     from litotes.cli.kinds import command_of
     from litotes.cli.word_models import mark_words, marked_lines
-    from litotes.core.extras import has_extra
-    from litotes.core.targets import find_target
+    from litotes.core.errors import has_extra
+    from litotes.core.storage import find_target
     from litotes.explanation.attribution import available_methods
     from litotes.explanation.explain import METHOD, chosen_methods
     from litotes.explanation.writing import check_format, write_explanation

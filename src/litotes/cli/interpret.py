@@ -6,7 +6,7 @@ import argparse
 
 from litotes.cli.lean_torch import lean_torch
 from litotes.cli.numbers import beams
-from litotes.core.threads import sleep_while_waiting
+from litotes.core.machine import sleep_while_waiting
 from litotes.model.builtin import BUILTIN
 
 ABOUT = """\

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from litotes.core.kinds import CLASSIFICATION
 from litotes.core.registry import unknown_name
+from litotes.core.values import CLASSIFICATION
 
 COMMANDS_OF = {
     "tagging": "litotes.cli.word_models",

@@ -25,7 +25,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, print_table, say
-    from litotes.core.extras import has_extra, require_extra
+    from litotes.core.errors import has_extra, require_extra
 
     if options.kind in _OF_TORCH:
         require_extra("train", f"`litotes list {options.kind}`")

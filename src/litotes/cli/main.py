@@ -17,11 +17,10 @@ from typing import Any, NoReturn
 from litotes.cli.display import say, visible
 from litotes.cli.numbers import seed
 from litotes.cli.streams import abandon_streams, flush_out, prepare_streams
-from litotes.core.errors import ReaderGone, UserError
-from litotes.core.extras import require_extra
-from litotes.core.harmless import is_utf8
+from litotes.core.errors import ReaderGone, UserError, require_extra
+from litotes.core.machine import STREAM_THREADS
 from litotes.core.registry import unknown_name
-from litotes.core.threads import STREAM_THREADS
+from litotes.core.text import is_utf8
 from litotes.core.version import __version__
 
 COMMANDS = {

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from litotes.cli.numbers import count
-from litotes.core.threads import sleep_while_waiting
+from litotes.core.machine import sleep_while_waiting
 
 if TYPE_CHECKING:
     from litotes.evaluation.cross_matrix import CrossMatrix

@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> None:
 
 def _check_target(options: argparse.Namespace) -> None:
     """What must not be replaced is reported before the work."""
-    from litotes.core.targets import find_target
+    from litotes.core.storage import find_target
     from litotes.prediction.tables.request import TableRequest
 
     if options.file is None:
@@ -116,7 +116,7 @@ def _predict_parquet(request: TableRequest, options: argparse.Namespace) -> None
 def _predict_file(predictor: Predictor, request: TableRequest, options: argparse.Namespace) -> None:
     """For files of any length; a stopped run resumes."""
     from litotes.cli.display import progress, say
-    from litotes.core.targets import find_target
+    from litotes.core.storage import find_target
     from litotes.prediction.tables.to_file import predict_to_file
 
     if find_target(Path(options.out)).is_stream:

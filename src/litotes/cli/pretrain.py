@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from litotes.core.threads import sleep_while_waiting
+from litotes.core.machine import sleep_while_waiting
 
 if TYPE_CHECKING:
     from litotes.training.pretraining import PretrainRun

@@ -145,8 +145,8 @@ def locus_loader(options: argparse.Namespace) -> Callable[[], Tagger] | None:
     """Loads the model of --locus; a folder that is none is reported before the service starts."""
     if options.locus is None:
         return None
-    from litotes.core.extras import require_extra
-    from litotes.core.kinds import WORD_KINDS
+    from litotes.core.errors import require_extra
+    from litotes.core.values import WORD_KINDS
     from litotes.model.folder import open_model
 
     require_extra("train", "--locus")

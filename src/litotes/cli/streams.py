@@ -18,7 +18,7 @@ from io import TextIOWrapper
 from typing import TextIO
 
 from litotes.core.errors import ReaderGone, UserError
-from litotes.core.harmless import harmless
+from litotes.core.text import harmless
 
 _ESCAPES = "litotes-escapes"
 

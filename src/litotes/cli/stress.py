@@ -46,7 +46,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from litotes.core.targets import new_folder
+    from litotes.core.storage import new_folder
 
     # a folder that cannot be made is reported before the work, not after it
     with new_folder(Path(options.out)) if options.out else nullcontext():

@@ -71,7 +71,7 @@ def _count_labels(submission: Submission, task: Task) -> dict[str, int]:
 
 def _archive(options: argparse.Namespace) -> Path:
     from litotes.core.errors import UserError
-    from litotes.core.targets import find_target
+    from litotes.core.storage import find_target
     from litotes.evaluation.submission import ANSWER
 
     out = Path(options.out or "answer.zip")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from litotes.core.threads import sleep_while_waiting
+from litotes.core.machine import sleep_while_waiting
 
 ABOUT = """\
 Trains one model by a recipe and tests it on texts it has not seen. Writes a model folder that

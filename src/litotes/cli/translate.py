@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from litotes.cli.lean_torch import lean_torch
 from litotes.cli.numbers import beams, penalty
-from litotes.core.threads import sleep_while_waiting
+from litotes.core.machine import sleep_while_waiting
 
 if TYPE_CHECKING:
     from litotes.training.translation import Translation, Translator
@@ -81,8 +81,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _check(options: argparse.Namespace) -> None:
-    from litotes.core.errors import UserError
-    from litotes.core.extras import require_extra
+    from litotes.core.errors import UserError, require_extra
 
     if options.texts and options.file is not None:
         raise UserError("Give texts or --file, not both.")

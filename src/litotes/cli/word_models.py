@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from litotes.core.errors import UserError
-from litotes.core.extras import require_extra
+from litotes.core.errors import UserError, require_extra
 
 if TYPE_CHECKING:
-    from litotes.core.word_values import WordPrediction
+    from litotes.core.values import WordPrediction
     from litotes.training.tagging.tagger import Tagger
 
 _NOT_FOR_WORDS = {

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 from string import Template
 
-from litotes.core.harmless import markup
 from litotes.core.html import items, slugs
+from litotes.core.text import markup
 from litotes.core.version import __version__
 
 

@@ -1,10 +1,16 @@
-"""Errors are sentences that say what to do."""
+"""Errors are sentences that say what to do: about a mistake, a file that cannot be written, a package
+that is not installed.
+
+The plain install answers; everything else is an extra of the package, `litotes[train]` and so on. A
+package is looked for, not imported: that is quick, and nothing has been done when it is missing.
+"""
 
 from __future__ import annotations
 
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 
@@ -60,3 +66,31 @@ def write_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         code = errno.errorcode.get(error.errno or 0, "")
         raise write_failure(path, error.strerror or str(error), code) from error
+
+
+EXTRAS: dict[str, tuple[str, ...]] = {
+    "train": ("torch", "safetensors", "scipy", "matplotlib", "onnx"),
+    "figures": ("matplotlib",),
+    "onnx": ("onnx",),
+    "translate": ("sacrebleu",),
+    "hub": ("huggingface_hub",),
+    "serve": ("fastapi", "uvicorn", "httptools", "prometheus_client"),
+}
+"""The modules that each extra of pyproject.toml brings, as far as a command needs all of them."""
+
+
+def has_extra(extra: str) -> bool:
+    return _first_missing(extra) is None
+
+
+def require_extra(extra: str, what: str, *, instead: str = "") -> None:
+    """Refuses to go on without an extra. what: begins the sentence; instead: ends it."""
+    missing = _first_missing(extra)
+    if missing is not None:
+        raise UserError(
+            f"{what} needs the package {missing}: `pip install 'litotes[{extra}]'`{instead}."
+        )
+
+
+def _first_missing(extra: str) -> str | None:
+    return next((module for module in EXTRAS[extra] if find_spec(module) is None), None)

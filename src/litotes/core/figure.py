@@ -9,7 +9,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings, filterwarnings
 
-from litotes.core.harmless import harmless
+from litotes.core.text import harmless
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

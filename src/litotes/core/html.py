@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from litotes.core.harmless import markup
+from litotes.core.text import markup
 
 
 def items(sentences: Iterable[str]) -> str:

@@ -1,17 +1,22 @@
 """JSON as its standard has it, written and read in one place.
 
 JSON has no NaN and no Infinity, although Python writes and reads them: other programs refuse such a
-file. Here they are written as null, and a file that has them is refused.
+file. Here they are written as null, and a file that has them is refused. A file that was ours may
+come back damaged: what is checked when it is read (`read_as`) needs no second look where it is
+used.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from math import isfinite
-from typing import Any, NoReturn
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
 
-from litotes.core.harmless import is_steering
+from litotes.core.errors import UserError
+from litotes.core.text import is_steering
 
 
 def to_json(content: Any, *, indent: int | None = None) -> str:
@@ -61,3 +66,70 @@ def _finite_float(digits: str) -> float:
     if not isfinite(number):
         raise ValueError(f"{digits[:20]} is too large a number")
     return number
+
+
+MOST_JSON_BYTES = 1 << 26
+"""Of a file that is read whole: a description may hold a recipe and scores."""
+
+
+def read_small_file(file: Path) -> bytes:
+    """The content of a file that is kept whole; one that is too large is a ValueError."""
+    n_bytes = file.stat().st_size
+    if n_bytes > MOST_JSON_BYTES:
+        raise ValueError(f"{n_bytes} bytes")
+    return file.read_bytes()
+
+
+def parse_json(content: bytes) -> Any:
+    """What is not JSON is a ValueError."""
+    return from_json(content.decode("utf-8"))
+
+
+def load_json(file: Path) -> Any:
+    """The content of a JSON file that may hold anything; what is not JSON is a ValueError."""
+    return parse_json(read_small_file(file))
+
+
+def read_json(file: Path, *, advice: str) -> Any:
+    """The same where the user can help: what cannot be read is an error with advice what to do."""
+    try:
+        return load_json(file)
+    except (OSError, ValueError) as error:
+        raise UserError(f"{file}: not readable ({error}). {advice}") from error
+
+
+def read_json_table(file: Path, *, advice: str) -> dict[str, Any]:
+    """The same of a file that must hold a table of names and values."""
+    content = read_json(file, advice=advice)
+    if not isinstance(content, dict):
+        raise UserError(f"{file}: not readable (not a table). {advice}")
+    return content
+
+
+Parsed = TypeVar("Parsed")
+
+
+def parse_as(kind: type[Parsed], content: Any) -> Parsed:
+    """What was read from JSON as a value of this type; what does not fit is a ValueError."""
+    # importing it takes a moment, which `litotes --help` need not wait for
+    from pydantic import TypeAdapter, ValidationError
+
+    if is_dataclass(kind) and isinstance(content, dict):
+        unknown = content.keys() - {field.name for field in fields(kind)}
+        if unknown:
+            raise ValueError(f"{min(unknown)!r} is not known")
+    try:
+        # as JSON, in which a list may become a tuple and a word never becomes a number
+        return TypeAdapter(kind).validate_json(to_json(content), strict=True)
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, problem["loc"]))
+        raise ValueError(f"{place}: {problem['msg']}" if place else problem["msg"]) from error
+
+
+def read_as(file: Path, kind: type[Parsed], *, advice: str) -> Parsed:
+    """The content of a JSON file. advice: what to do about a file that is damaged."""
+    try:
+        return parse_as(kind, load_json(file))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{file}: damaged ({error}). {advice}") from error

@@ -1,18 +1,320 @@
-"""What figures belong to: the processor, the cores this process may use, memory, and the versions
-of everything that computes.
+"""What this processor can do, what ONNX Runtime therefore multiplies with, and how many cores this
+process may use.
+
+ONNX Runtime chooses for itself, by the same features (MLAS, core/mlas/lib/platform.cpp in 1.31), so
+nothing here changes an answer: it explains to the user why a file is fast or slow. Our int8 files
+multiply unsigned activations by signed weights. The best available wins:
+
+    int8      x86       AMX int8, AVX-512 VNNI, AVX-512, AVX-VNNI, AVX2, SSE
+              aarch64   i8mm (Linux), dot product, NEON
+    float32   x86       AVX-512, AVX2, SSE
+              aarch64   SME, NEON
+
+bf16 is never used: on aarch64 ONNX Runtime would round float32 products to it if asked
+(`mlas.enable_gemm_fastmath_arm64_bfloat16`, off by default), and eight bits of a number do not keep
+probabilities within 1e-4 of torch.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from math import ceil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import torch
-
-from litotes.core.processor import n_cores, this_processor
+from litotes.core.errors import UserError, has_extra
 from litotes.core.version import __version__
+
+if TYPE_CHECKING:
+    import torch
+
+X86: Mapping[str, frozenset[str]] = {
+    "AVX2": frozenset({"avx2", "fma"}),
+    "AVX-512": frozenset({"avx512f", "avx512bw", "avx512dq", "avx512vl"}),
+    "AVX-512 VNNI": frozenset({"avx512_vnni"}),
+    "AVX-VNNI": frozenset({"avx_vnni"}),
+    "AMX int8": frozenset({"amx_tile", "amx_int8"}),
+    "bf16": frozenset({"avx512_bf16"}),
+}
+ARM: Mapping[str, frozenset[str]] = {
+    "NEON": frozenset({"asimd"}),
+    "dot product": frozenset({"asimddp"}),
+    "i8mm": frozenset({"i8mm"}),
+    "bf16": frozenset({"bf16"}),
+    "SVE": frozenset({"sve"}),
+    "SME": frozenset({"sme"}),
+}
+"""Each feature, and the words for it in /proc/cpuinfo, all of which it needs."""
+
+_SYSCTL_ARM = {
+    "AdvSIMD": "asimd",
+    "FEAT_DotProd": "asimddp",
+    "FEAT_I8MM": "i8mm",
+    "FEAT_BF16": "bf16",
+    "FEAT_SME": "sme",
+}
+_SYSCTL_INTEL = ("machdep.cpu.features", "machdep.cpu.leaf7_features")
+_SYSCTL = "/usr/sbin/sysctl"
+
+_IN_PAIRS = (
+    "products are added in pairs in 16 bits, which exported weights are chosen to fit: three"
+    " instructions for one of VNNI"
+)
+_IN_32 = "products are added in 32 bits"
+_INT8 = {
+    "x86": {
+        "AMX int8": f"tiles of {_IN_32}",
+        "AVX-512 VNNI": f"four {_IN_32} at a time",
+        "AVX-512": _IN_PAIRS,
+        "AVX-VNNI": f"four {_IN_32} at a time",
+        "AVX2": _IN_PAIRS,
+        "SSE": "narrow and slow; float32 may be faster",
+    },
+    "aarch64": {
+        "i8mm": f"small matrices of {_IN_32} at a time",
+        "dot product": f"four {_IN_32} at a time",
+        "NEON": "no dot product; float32 may be faster",
+    },
+}
+_FLOAT32 = {
+    "x86": {
+        "AVX-512": "sixteen numbers at a time",
+        "AVX2": "eight numbers at a time",
+        "SSE": "four numbers at a time",
+    },
+    "aarch64": {"SME": "matrices at a time", "NEON": "four numbers at a time"},
+}
+"""By kind of processor, the best first."""
+
+
+@dataclass(frozen=True)
+class Processor:
+    """name: the vendor's. kind: x86, aarch64 or unknown. features: those of X86 or ARM that every
+    core has.
+    """
+
+    name: str
+    kind: str
+    features: frozenset[str]
+
+    def describe(self, precision: str) -> str:
+        """What products of that precision are computed with, as one sentence."""
+        choices = (_INT8 if precision == "int8" else _FLOAT32).get(self.kind)
+        if choices is None:
+            return f"{precision} with what ONNX Runtime finds: this processor is unknown."
+        best = next((choice for choice in choices if choice in self.features), list(choices)[-1])
+        without, unused = "", ""
+        if precision == "int8" and best == "AVX-512":
+            without = " without VNNI"
+        if precision == "float32" and "bf16" in self.features:
+            unused = "; bf16 is there but left alone, for it is not exact enough"
+        return f"{precision} with {best}{without}: {choices[best]}{unused}."
+
+
+def this_processor() -> Processor:
+    """Of the machine this runs on; what cannot be found out is unknown."""
+    try:
+        if sys.platform == "linux":
+            return from_cpuinfo(Path("/proc/cpuinfo").read_text("utf-8", errors="replace"))
+        if sys.platform == "darwin":
+            done = subprocess.run(  # noqa: S603  (words of our own)
+                [_SYSCTL, "machdep.cpu", "hw.optional"],
+                capture_output=True,
+                text=True,
+                timeout=5,
+                check=False,
+            )
+            return from_sysctl(done.stdout)
+    except (OSError, subprocess.SubprocessError):
+        pass  # no /proc in this container, no sysctl in this sandbox
+    return Processor(platform.processor() or "unknown", "unknown", frozenset())
+
+
+def from_cpuinfo(text: str) -> Processor:
+    """From what Linux writes: a block of `name : value` lines for every core, x86 with `flags`,
+    aarch64 with `Features`.
+    """
+    cores = [dict(_pairs(block)) for block in re.split(r"\n\s*\n", text)]
+    name = cores[0].get("model name") or _arm_name(cores[0])
+    for kind, key, known in (("x86", "flags", X86), ("aarch64", "Features", ARM)):
+        words = [set(core[key].split()) for core in cores if key in core]
+        if words:
+            return Processor(name, kind, _features(set.intersection(*words), known))
+    return Processor(name, "unknown", frozenset())
+
+
+def from_sysctl(text: str) -> Processor:
+    """From what macOS writes, `name: value`: Apple's own processors have `hw.optional.arm.FEAT_…:
+    1`, Intel's a list of features.
+    """
+    values = dict(_pairs(text))
+    name = values.get("machdep.cpu.brand_string") or "unknown"
+    arm = set()
+    for feature, word in _SYSCTL_ARM.items():
+        if values.get(f"hw.optional.arm.{feature}") == "1":
+            arm.add(word)
+    if arm:
+        # ONNX Runtime uses i8mm on Linux only
+        return Processor(name, "aarch64", _features(arm, ARM) - {"i8mm"})
+    intel = " ".join(values.get(key, "") for key in _SYSCTL_INTEL).lower()
+    if intel.strip():
+        words = intel.replace("avx512vnni", "avx512_vnni").split()
+        return Processor(name, "x86", _features(words, X86))
+    return Processor(name, "unknown", frozenset())
+
+
+def n_cores(*, root: Path = Path("/")) -> int:
+    """How many cores this process may keep busy: those of its affinity mask, or fewer where a
+    control group allows fewer (docker --cpus).
+
+    A quota of a core and a half is worth two threads. root: where /proc and /sys are found.
+    """
+    n = os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):  # Linux
+        n = len(os.sched_getaffinity(0))
+    for quota in _quotas(root):
+        n = min(n, ceil(quota))
+    return max(n, 1)
+
+
+def _quotas(root: Path) -> Iterator[float]:
+    """In cores, of this process's group and of all above it: version 2 of control groups
+    (`cpu.max`) and version 1.
+    """
+    for line in _read(root / "proc/self/cgroup").splitlines():
+        if line.count(":") < 2:
+            continue
+        _, controllers, path = line.split(":", 2)
+        is_version_1 = controllers != ""
+        if is_version_1 and "cpu" not in controllers.split(","):
+            continue
+        for folder in _upwards(root / "sys/fs/cgroup" / controllers, path):
+            quota, period = _read_limit(folder, is_version_1=is_version_1)
+            if quota.isdecimal() and period.isdecimal() and int(period):  # "max" and -1: no limit
+                yield int(quota) / int(period)
+
+
+def _read_limit(group: Path, *, is_version_1: bool) -> tuple[str, str]:
+    """Microseconds of processor time, and the period they are allowed in."""
+    if is_version_1:
+        return _read(group / "cpu.cfs_quota_us"), _read(group / "cpu.cfs_period_us")
+    quota, _, period = _read(group / "cpu.max").partition(" ")
+    return quota, period
+
+
+def _upwards(base: Path, path: str) -> Iterator[Path]:
+    """A group's folder and those above it.
+
+    Inside a container the path is often one of the host's, of which only `base` is there.
+    """
+    parts = [part for part in path.split("/") if part not in ("", "..")]
+    for depth in range(len(parts), -1, -1):
+        yield base.joinpath(*parts[:depth])
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text("utf-8", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    for line in text.splitlines():
+        key, colon, value = line.partition(":")
+        if colon:
+            yield key.strip(), value.strip()
+
+
+def _features(words: Iterable[str], known: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    return frozenset(feature for feature, needed in known.items() if needed <= set(words))
+
+
+def _arm_name(core: Mapping[str, str]) -> str:
+    """Linux names Arm processors by numbers only."""
+    if "CPU part" not in core:
+        return "unknown"
+    return f"maker {core.get('CPU implementer', 'unknown')}, part {core['CPU part']}"
+
+
+_GPUS = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/nvmap", "/dev/kfd", "/dev/dxg")
+"""Device files on Linux of what torch may call cuda: NVIDIA's cards and small boards, AMD's cards,
+and the GPU inside the Windows Subsystem for Linux.
+"""
+
+
+def choose_device(name: str | None) -> torch.device:
+    """The named device, cpu or cuda[:n]; without a name CUDA where there is one, else the CPU."""
+    import torch
+
+    if name is None:
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cpu":
+        # Setting the number of threads fixes it: otherwise MKL may take fewer, and sums are added
+        # up in another order.
+        torch.set_num_threads(torch.get_num_threads())
+    elif not re.fullmatch(r"cuda(:\d+)?", name):
+        raise UserError(f"There is no device {name!r}. Use cpu or cuda.")
+    elif not torch.cuda.is_available():
+        raise UserError(
+            "This machine has no CUDA device (or torch was installed without it). Use --device cpu."
+        )
+    elif int(name.partition(":")[2] or 0) >= torch.cuda.device_count():
+        raise UserError(
+            f"There is no device {name!r}: this machine has {torch.cuda.device_count()} CUDA"
+            " devices, counted from 0."
+        )
+    return torch.device(name)
+
+
+def is_cpu(name: str | None) -> bool:
+    """Whether `choose_device` would take the CPU; torch, which takes seconds to import, is asked
+    only where there might be another.
+    """
+    if name is not None:
+        return name == "cpu"
+    if sys.platform == "darwin":
+        return True
+    if sys.platform == "linux" and not any(Path(file).exists() for file in _GPUS):
+        return True
+    if not has_extra("train"):  # nothing here could use another
+        return True
+    return choose_device(None).type == "cpu"
+
+
+STREAM_THREADS = "litotes-stream"
+"""How the names begin of threads that compute texts as they come."""
+
+
+def sleep_while_waiting() -> None:
+    """Lets OpenMP's threads sleep while they wait, unless the user has chosen otherwise.
+
+    By default they spin. Where another process needs a core too, a spinning thread keeps the very
+    thread it waits for from running: two training threads on two busy cores took 5 to 9 times as
+    long as with this. What is computed does not change. Counts only before torch is imported;
+    processes started later inherit it.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+
+def trim_malloc() -> None:
+    """Makes glibc return the memory that was freed.
+
+    Maps of all sizes come and go, and glibc keeps the holes they leave: after thousands of texts
+    these are half of what a process holds. Takes a few milliseconds; without glibc there is nothing
+    to do.
+    """
+    if sys.platform == "linux" and hasattr(ctypes.CDLL(None), "malloc_trim"):
+        ctypes.CDLL(None).malloc_trim(0)
+
 
 LIBRARIES = (
     "torch",
@@ -30,6 +332,8 @@ GPU_LIBRARIES = ("triton", "adasplash")
 
 def machine() -> dict[str, Any]:
     """What does not change while a machine works; what is unknown or not installed is left out."""
+    import torch
+
     processor = this_processor()
     found = {
         "processor": platform.machine(),
@@ -60,6 +364,8 @@ def gpu_facts(device: torch.device) -> dict[str, Any]:
     """
     if device.type != "cuda":
         return {}
+    import torch
+
     found = torch.cuda.get_device_properties(device)
     facts = {
         "gpu": found.name,

@@ -1,5 +1,8 @@
 """Tables of named choices are plain dicts; this is the one way to look a name up in them."""
 
+from __future__ import annotations
+
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
@@ -127,3 +130,36 @@ def options_of(entry: Callable[..., object]) -> dict[str, Any]:
         for parameter in parameters
         if parameter.kind is parameter.KEYWORD_ONLY
     }
+
+
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+
+
+def is_plain_name(name: object) -> bool:
+    """Whether it is made of letters, digits, - and _, with a letter first.
+
+    A folder of that name lies where it is expected, whoever chose the name.
+    """
+    return isinstance(name, str) and _PLAIN.fullmatch(name) is not None
+
+
+OUTPUT_COLUMNS = ("text", "pair", "truncated", "unreadable", "problem")
+"""The columns of a table of answers that belong to no task."""
+
+
+def can_name_task(name: str) -> bool:
+    """Whether a task may have this name, which becomes a folder and a column of answers next to
+    NAME_probability and NAME_probability_LABEL.
+    """
+    is_column = name in OUTPUT_COLUMNS or "_probability" in name
+    return is_plain_name(name) and not is_column
+
+
+def propose_task_name(column: str) -> str:
+    """A name for the task of a column whose own name cannot be one."""
+    name = re.sub(r"[^A-Za-z0-9_-]+", "_", column).strip("_-")
+    if not name:
+        return "label"
+    if not name[0].isalpha():
+        return f"label_{name}"
+    return name if can_name_task(name) else f"{name}_label"

@@ -1,30 +1,206 @@
-"""Files that are complete or not there: staged next to their place, flushed to disk, then renamed.
+"""Where an output may go, and files that are complete or not there.
 
-They are staged in a folder of a random name that nobody else may enter. What may be replaced, and
-what is written to as a stream, is decided by `targets`.
+missing, or a plain file    replaced in one step: staged beside it, flushed to disk, then renamed
+a link to either            its target is replaced; the link stays a link
+a pipe, a character device  written to as a stream; nothing is replaced, nothing resumes
+anything else               refused
 
-A folder carries a `manifest.json` with the sha256 of every file, so that a reader can tell a
-complete folder from what a crash left. A folder that is written for hours is locked meanwhile, so
-that a second process cannot write into it as well.
+Files are staged in a folder of a random name that nobody else may enter. A folder carries a
+`manifest.json` with the sha256 of every file, so that a reader can tell a complete folder from what
+a crash left. A folder that is written for hours is locked meanwhile, so that a second process
+cannot write into it as well.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import platform
 import re
+import shutil
 import stat
 import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from shutil import rmtree
+from tempfile import mkdtemp
+from typing import Any, BinaryIO
 
-from litotes.core.errors import UserError, write_errors
-from litotes.core.json_text import from_json, to_json
-from litotes.core.staging import NO_LINKS, STAGED, clear_staged, staging_folder, write_staged
-from litotes.core.targets import find_target, make_folder, new_folder, open_stream
+from litotes.core.errors import ReaderGone, UserError, write_errors
+from litotes.core.json_text import load_json, to_json
+
+_CHOOSE = "Choose another --out."
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where the content of a file goes. path: without links, unless it is a stream."""
+
+    path: Path
+    is_stream: bool = False
+
+
+def find_target(path: Path) -> Target:
+    """Where to write what the user wants at `path`; refuses what must not be replaced."""
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return Target(_follow_dangling(path))
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise UserError(
+                f"{path} is a link that leads back to itself. Remove it, or choose another --out."
+            ) from error
+        with write_errors(path):
+            raise
+    if stat.S_ISREG(found.st_mode):
+        return Target(_follow(path, found))
+    if stat.S_ISCHR(found.st_mode) or stat.S_ISFIFO(found.st_mode):
+        return Target(path, is_stream=True)
+    if stat.S_ISDIR(found.st_mode):
+        raise UserError(f"--out needs the name of a file; {path} is a folder.")
+    kind = "a block device" if stat.S_ISBLK(found.st_mode) else "a socket"
+    raise UserError(f"{path} is {kind}, which no file may replace. {_CHOOSE}")
+
+
+@contextmanager
+def open_stream(path: Path) -> Iterator[BinaryIO]:
+    """A pipe or character device, opened to be written to; never created."""
+    try:
+        with open(path, "wb", opener=_open_existing) as stream:
+            mode = os.fstat(stream.fileno()).st_mode
+            if not (stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)):
+                raise UserError(f"{path} is no longer the pipe or device that it was. {_CHOOSE}")
+            yield stream
+    except BrokenPipeError as error:
+        raise ReaderGone from error
+
+
+def make_folder(folder: Path, *, mode: int = 0o777) -> None:
+    """Makes a folder, and those it lies in, unless it is there. mode: of the folder itself."""
+    with write_errors(folder):
+        try:
+            folder.mkdir(mode, parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError) as error:
+            obstacle = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
+            kind = "a file" if obstacle.is_file() else "not a folder"
+            raise UserError(f"{obstacle} is {kind}; --out needs a folder.") from error
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[None]:
+    """Makes a folder, and those it lies in; those that are still empty at the end, because what
+    should have filled them failed, are removed.
+    """
+    made = [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
+    make_folder(folder)
+    try:
+        yield
+    finally:
+        for path in made:
+            with suppress(OSError):  # it is not empty, or already gone
+                path.rmdir()
+
+
+def check_is_free(folder: Path) -> None:
+    """Refuses a folder that holds something already."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder} is not empty. Choose a new folder for --out.")
+
+
+@contextmanager
+def free_folder(folder: Path) -> Iterator[None]:
+    """A folder to be filled: refused unless it is free; what fails leaves nothing of it behind."""
+    check_is_free(folder)
+    with new_folder(folder.parent):
+        try:
+            yield
+        except BaseException:
+            rmtree(folder.resolve(), ignore_errors=True)
+            raise
+
+
+def _open_existing(path: str, flags: int) -> int:
+    return os.open(path, flags & ~(os.O_CREAT | os.O_TRUNC))
+
+
+def _follow(path: Path, found: os.stat_result) -> Path:
+    """The plain file itself, where the path may lead to it by links."""
+    if not path.is_symlink():
+        return path
+    followed = Path(os.path.realpath(path))
+    try:
+        is_same = os.path.samestat(followed.stat(), found)
+    except OSError:
+        is_same = False
+    if not is_same:  # an open file whose name is gone
+        raise UserError(f"{path} leads to a file that has no name of its own. {_CHOOSE}")
+    return followed
+
+
+def _follow_dangling(path: Path) -> Path:
+    """The path itself, or where a link leads that has no target yet."""
+    if not path.is_symlink():
+        return path
+    followed = Path(os.path.realpath(path))
+    if not followed.parent.is_dir():
+        raise UserError(
+            f"{path} is a link into a folder that is not there ({followed.parent}). Make that"
+            " folder, or choose another --out."
+        )
+    return followed
+
+
+STAGED = ".staged-"
+"""How the names of such folders begin."""
+NO_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+"""How files of our own are opened, as far as a system knows these flags."""
+
+
+@contextmanager
+def staging_folder(parent: Path) -> Iterator[Path]:
+    """A new folder beside the target, on the same file system, that nobody else may enter."""
+    # made with mode 0700, and never where something is already
+    folder = Path(mkdtemp(prefix=STAGED, dir=parent))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def write_staged(file: Path, content: bytes) -> None:
+    """Writes a new file to disk; until it is whole, nobody else may read it."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINKS
+    with open(os.open(file, flags, 0o666), "wb") as stream:
+        usual = stat.S_IMODE(os.fstat(stream.fileno()).st_mode)
+        _set_mode(stream.fileno(), 0o600)
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+        _set_mode(stream.fileno(), usual)
+
+
+def _set_mode(descriptor: int, mode: int) -> None:
+    if sys.platform != "win32":
+        with suppress(PermissionError):  # a file system without modes
+            os.fchmod(descriptor, mode)
+
+
+def clear_staged(parent: Path, *, below: bool = False) -> None:
+    """Removes what an earlier crash left half-written in a folder where nobody else is writing.
+
+    below: in the folders inside it as well.
+    """
+    pattern = f"{STAGED}*"
+    for path in list(parent.rglob(pattern) if below else parent.glob(pattern)):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
 
 if sys.platform == "win32":
     import msvcrt
@@ -33,8 +209,6 @@ else:
 
 MANIFEST = "manifest.json"
 LOCK = ".lock"
-MOST_JSON_BYTES = 1 << 26
-"""Of a file that is read whole: a description may hold a recipe and scores."""
 _FAR = 1 << 30  # Windows locks bytes, not files: one far behind the text, which stays readable
 
 
@@ -71,40 +245,6 @@ def write_json(file: Path, content: Any) -> None:
 def json_bytes(content: Any) -> bytes:
     """What `write_json` writes."""
     return (to_json(content, indent=2) + "\n").encode()
-
-
-def read_small_file(file: Path) -> bytes:
-    """The content of a file that is kept whole; one that is too large is a ValueError."""
-    n_bytes = file.stat().st_size
-    if n_bytes > MOST_JSON_BYTES:
-        raise ValueError(f"{n_bytes} bytes")
-    return file.read_bytes()
-
-
-def parse_json(content: bytes) -> Any:
-    """What is not JSON is a ValueError."""
-    return from_json(content.decode("utf-8"))
-
-
-def load_json(file: Path) -> Any:
-    """The content of a JSON file that may hold anything; what is not JSON is a ValueError."""
-    return parse_json(read_small_file(file))
-
-
-def read_json(file: Path, *, advice: str) -> Any:
-    """The same where the user can help: what cannot be read is an error with advice what to do."""
-    try:
-        return load_json(file)
-    except (OSError, ValueError) as error:
-        raise UserError(f"{file}: not readable ({error}). {advice}") from error
-
-
-def read_json_table(file: Path, *, advice: str) -> dict[str, Any]:
-    """The same of a file that must hold a table of names and values."""
-    content = read_json(file, advice=advice)
-    if not isinstance(content, dict):
-        raise UserError(f"{file}: not readable (not a table). {advice}")
-    return content
 
 
 def write_folder(folder: Path, fill: Callable[[Path], None]) -> None:
@@ -274,3 +414,26 @@ def _flush(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+SWITCH = "LITOTES_HOME"
+
+
+def data_folder() -> Path:
+    """`$LITOTES_HOME`, or `litotes` where the system keeps a user's data; it need not be there."""
+    if chosen := os.environ.get(SWITCH):
+        return Path(chosen).expanduser()
+    if os.name == "nt" and (local := os.environ.get("LOCALAPPDATA")):
+        return Path(local) / "litotes"
+    data = Path(os.environ.get("XDG_DATA_HOME", ""))
+    # the XDG rules tell programs to ignore a relative path
+    return (data if data.is_absolute() else _home() / ".local" / "share") / "litotes"
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError as error:
+        raise UserError(
+            f"This user has no home folder. Set {SWITCH} to a folder that may be written into."
+        ) from error

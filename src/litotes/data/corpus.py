@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from litotes.core.errors import UserError
-from litotes.core.harmless import harmless
 from litotes.core.html import row, table
 from litotes.core.numbers import counted
-from litotes.core.one_line import one_line
 from litotes.core.registry import pick, unknown_name
+from litotes.core.text import harmless, one_line
 from litotes.core.values import Example, Label, Task
 from litotes.data.cells import Cell, cell_of, cell_order
 from litotes.data.keys import digest, example_key, leak_key

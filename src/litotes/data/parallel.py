@@ -13,7 +13,7 @@ from pathlib import Path
 
 from litotes.core.errors import UserError
 from litotes.core.json_text import to_json
-from litotes.core.one_line import one_line
+from litotes.core.text import one_line
 from litotes.data.keys import text_key
 from litotes.data.sarcasm_sign import PARTS, note_silent, read_interpretations
 from litotes.data.sources import expand_path

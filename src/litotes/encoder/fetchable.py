@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from litotes.core.errors import UserError
-from litotes.core.storage import sha256_of
-from litotes.core.user_folder import data_folder
+from litotes.core.storage import data_folder, sha256_of
 from litotes.encoder.hub import cached_snapshot
 
 WEIGHTS = "model.safetensors"

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from litotes.core.errors import UserError
-from litotes.core.staging import staging_folder
+from litotes.core.storage import staging_folder
 from litotes.encoder.fetchable import Package
 
 _SECONDS_BETWEEN_REPORTS = 0.5

@@ -16,9 +16,10 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from litotes.core.errors import UserError
-from litotes.core.one_line import one_line
+from litotes.core.json_text import load_json
 from litotes.core.registry import unknown_name
-from litotes.core.storage import load_json, sha256_of, write_bytes, write_json, write_text
+from litotes.core.storage import sha256_of, write_bytes, write_json, write_text
+from litotes.core.text import one_line
 from litotes.encoder.bundled import BUNDLED, bundled_folder, bundled_weights, installed_folder
 from litotes.encoder.config import config_from_spec, spec_from_config
 from litotes.encoder.encoder import Encoder

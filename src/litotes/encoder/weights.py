@@ -13,8 +13,8 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from litotes.core.errors import UserError
-from litotes.core.harmless import is_utf8
-from litotes.core.storage import load_json
+from litotes.core.json_text import load_json
+from litotes.core.text import is_utf8
 from litotes.encoder.encoder import Encoder
 from litotes.encoder.families import FAMILIES
 from litotes.encoder.spec import EncoderSpec

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from litotes.core.counts import Counts, Floats
+from litotes.core.numbers import Counts, Floats
 
 _LARGEST = 4_000_000
 """Numbers drawn at once: 32 MB."""

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from litotes.core.counts import Counts, confusion, macro_f1
 from litotes.core.html import row, table
-from litotes.core.one_line import one_line
+from litotes.core.numbers import Counts, confusion, macro_f1
+from litotes.core.text import one_line
 from litotes.evaluation.intervals import mean_interval
 from litotes.evaluation.scores import constant
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from litotes.core.errors import UserError
-from litotes.core.one_line import one_line
-from litotes.core.parsing import parse_as
+from litotes.core.json_text import parse_as
 from litotes.core.progress import Watch, ignore_progress
+from litotes.core.text import one_line
 from litotes.core.values import Answer, Example, Prediction, Task
 from litotes.data.cells import ALL, NAMELESS, cell_of
 from litotes.data.corpus import Corpus

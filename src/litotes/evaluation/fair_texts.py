@@ -8,7 +8,7 @@ from collections.abc import Set
 from dataclasses import replace
 
 from litotes.core.errors import UserError
-from litotes.core.parsing import parse_as
+from litotes.core.json_text import parse_as
 from litotes.data.corpus import Corpus
 from litotes.model.folder import ModelFolder
 from litotes.model.trained_texts import text_hash

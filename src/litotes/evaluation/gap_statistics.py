@@ -22,7 +22,7 @@ from math import erfc, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from litotes.core.counts import Counts, Floats
+from litotes.core.numbers import Counts, Floats
 from litotes.evaluation.answer_patterns import AnswerPatterns, find_patterns
 from litotes.evaluation.intervals import scores_of, text_bootstrap
 from litotes.evaluation.reliability import wilson

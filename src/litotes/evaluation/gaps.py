@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from litotes.core.counts import confusion, macro_f1
 from litotes.core.errors import UserError
-from litotes.core.one_line import one_line
+from litotes.core.numbers import confusion, macro_f1
 from litotes.core.registry import unknown_name
+from litotes.core.text import one_line
 from litotes.core.values import Example
 from litotes.data.agreement import annotator_kappa
 from litotes.data.cells import Cell, cell_of

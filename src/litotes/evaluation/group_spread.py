@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from litotes.core.counts import Counts, Floats, confusion, macro_f1
+from litotes.core.numbers import Counts, Floats, confusion, macro_f1
 from litotes.evaluation.answer_patterns import split_draws
 from litotes.evaluation.evaluate import TaskPredictions
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from litotes.core.counts import Counts, Floats, classes_of, macro_f1
+from litotes.core.numbers import Counts, Floats, classes_of, macro_f1
 from litotes.evaluation.answer_patterns import AnswerPatterns, find_patterns, split_draws
 from litotes.evaluation.scores import N_RESAMPLES, interval, with_unseen
 

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from litotes.core.counts import Counts, Floats
 from litotes.core.errors import UserError
+from litotes.core.numbers import Counts, Floats
 
 N_BINS = 10
 _Z = 1.959964  # 97.5 % of the normal distribution lie below

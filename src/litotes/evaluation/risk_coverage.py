@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from litotes.core.counts import Floats
 from litotes.core.errors import UserError
+from litotes.core.numbers import Floats
 
 N_POINTS = 100
 """Of a curve that is written and drawn; the area is that of all texts."""

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from litotes.core.counts import Counts, Floats, classes_of, confusion, macro_f1, pearson, ranks
-from litotes.core.one_line import one_line
+from litotes.core.numbers import Counts, Floats, classes_of, confusion, macro_f1, pearson, ranks
+from litotes.core.text import one_line
 from litotes.core.values import Task
 
 N_RESAMPLES = 2000

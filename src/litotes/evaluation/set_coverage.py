@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from litotes.core.one_line import one_line
+from litotes.core.text import one_line
 from litotes.data.corpus import Corpus
 from litotes.evaluation.evaluate import TaskPredictions, split_by_cell
 

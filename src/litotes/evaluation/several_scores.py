@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from litotes.core.counts import Floats
-from litotes.core.one_line import one_line
+from litotes.core.numbers import Floats
+from litotes.core.text import one_line
 from litotes.core.values import Task
 from litotes.evaluation.scores import N_RESAMPLES, ClassScores, interval, unseen_share
 

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from litotes.core.counts import Floats, classes_of, macro_f1
 from litotes.core.errors import UserError
+from litotes.core.numbers import Floats, classes_of, macro_f1
 from litotes.data.tables.delimited import rows_from
 from litotes.data.tables.records import read_records
 from litotes.data.tables.row import Row, require_columns

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from litotes.core.counts import Counts, Floats, macro_f1
 from litotes.core.errors import UserError
+from litotes.core.numbers import Counts, Floats, macro_f1
 from litotes.evaluation.answer_patterns import AnswerPatterns, find_patterns, split_draws
 from litotes.evaluation.intervals import scores_of, seed_margin, text_bootstrap, widen_interval
 from litotes.evaluation.scores import interval, unseen_fall

@@ -16,8 +16,7 @@ from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from litotes.core.errors import UserError
 from litotes.core.progress import Watch, ignore_progress
-from litotes.core.storage import write_bytes
-from litotes.core.targets import find_target
+from litotes.core.storage import find_target, write_bytes
 from litotes.core.values import Prediction, Task
 from litotes.data.sources import has_prefix
 from litotes.data.sources.besstie import with_prefix

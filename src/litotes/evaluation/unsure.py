@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from litotes.core.counts import Counts, Floats
 from litotes.core.errors import UserError
-from litotes.core.numbers import counted
-from litotes.core.one_line import one_line
+from litotes.core.numbers import Counts, Floats, counted
 from litotes.core.progress import Watch, ignore_progress
+from litotes.core.text import one_line
 from litotes.data.corpus import Corpus
 from litotes.evaluation.evaluate import TaskPredictions, predict_corpus
 from litotes.model.builtin import is_builtin

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from numpy.typing import NDArray
 
-from litotes.core.errors import UserError
-from litotes.core.extras import require_extra
+from litotes.core.errors import UserError, require_extra
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.registry import unknown_name
 from litotes.core.values import Answer, Task

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from litotes.core.one_line import one_line
+from litotes.core.text import one_line
 from litotes.core.values import Answer
 from litotes.encoder.tokenizer import ReadText
 from litotes.explanation.shaded_text import answer_in_words, notebook_html

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
 
-from litotes.core.harmless import markup
+from litotes.core.text import markup
+from litotes.core.values import Mark, WordPrediction
 from litotes.core.version import __version__
-from litotes.core.word_values import Mark, WordPrediction
 
 TITLES = {"locus": "Where the sarcasm sits"}
 """What a task's marks are called; others by the task's name."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from litotes.core.harmless import markup
+from litotes.core.text import markup
 from litotes.core.values import Answer, label_text
 from litotes.encoder.tokenizer import ReadText
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from litotes.core.errors import UserError
-from litotes.core.extras import require_extra
+from litotes.core.errors import UserError, require_extra
 from litotes.core.storage import write_bytes, write_json, write_text
-from litotes.core.word_values import WordPrediction
+from litotes.core.values import WordPrediction
 from litotes.explanation.explanation import Explanation
 
 FORMATS = (".html", ".json", ".svg", ".png")

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from litotes.core.errors import UserError
-from litotes.core.one_line import one_line
 from litotes.core.progress import Watch, ignore_progress, prefix_watch
-from litotes.core.storage import write_bytes
-from litotes.core.targets import free_folder
+from litotes.core.storage import free_folder, write_bytes
+from litotes.core.text import one_line
 from litotes.encoder.packing import encode_examples
 from litotes.exporting.loss import ExportLoss, measure_losses
 from litotes.exporting.model_graph import build_onnx, write_export

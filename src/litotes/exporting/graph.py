@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from litotes.core.extras import require_extra
+from litotes.core.errors import require_extra
 from litotes.prediction.onnx.file_format import IR_VERSION, MICROSOFT, OPERATORS, OPSET, PRODUCER
 
 _TYPE_NUMBERS: dict[type[np.generic], int] = {

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from litotes.core.counts import confusion, macro_f1
 from litotes.core.errors import UserError
-from litotes.core.processor import n_cores
+from litotes.core.machine import n_cores
+from litotes.core.numbers import confusion, macro_f1
 from litotes.core.progress import Watch
 from litotes.core.values import Example, Task
 from litotes.encoder.packing import encode_examples

@@ -28,9 +28,8 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from litotes.core.errors import UserError
-from litotes.core.harmless import markdown
-from litotes.core.storage import json_bytes, write_folder
-from litotes.core.targets import check_is_free
+from litotes.core.storage import check_is_free, json_bytes, write_folder
+from litotes.core.text import markdown
 from litotes.core.values import Task
 from litotes.encoder.config import config_from_spec
 from litotes.encoder.encoder import Encoder

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from litotes.core.counts import Counts, Floats, macro_f1
 from litotes.core.errors import UserError
+from litotes.core.numbers import Counts, Floats, macro_f1
 
 LOWEST, HIGHEST = 0.05, 20.0
 """Of the temperature: beyond them probabilities are almost 0 and 1, or almost equal."""

@@ -24,9 +24,15 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from litotes.core.errors import UserError, reason_of
-from litotes.core.one_line import one_line
-from litotes.core.storage import MANIFEST, json_bytes, write_bytes, write_json, write_text
-from litotes.core.targets import make_folder
+from litotes.core.storage import (
+    MANIFEST,
+    json_bytes,
+    make_folder,
+    write_bytes,
+    write_json,
+    write_text,
+)
+from litotes.core.text import one_line
 from litotes.core.version import __version__
 from litotes.encoder.config import config_from_spec, spec_from_json
 from litotes.encoder.encoder import Encoder

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from litotes.core.errors import UserError
-from litotes.core.names import can_name_task
-from litotes.core.registry import pick
+from litotes.core.registry import can_name_task, pick
 from litotes.core.values import Task
 from litotes.encoder.attention.observer import Observer
 from litotes.encoder.batch import Batch

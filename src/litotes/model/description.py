@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from litotes.core.kinds import WORD_KINDS
+from litotes.core.values import WORD_KINDS
 from litotes.encoder.config import spec_from_json
 from litotes.model.calibration import Calibration
 from litotes.model.exits import exits_from_json

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from litotes.core.counts import Floats
+from litotes.core.numbers import Floats
 from litotes.model.calibration import Calibration
 
 LARGEST = 1e4

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from litotes.core.errors import UserError
-from litotes.core.kinds import CLASSIFICATION, KINDS, TRANSLATION
-from litotes.core.names import is_plain_name
-from litotes.core.one_line import one_line
-from litotes.core.storage import MANIFEST, parse_json, read_small_file, sha256_of
-from litotes.core.values import Task
+from litotes.core.json_text import parse_json, read_small_file
+from litotes.core.registry import is_plain_name
+from litotes.core.storage import MANIFEST, sha256_of
+from litotes.core.text import one_line
+from litotes.core.values import CLASSIFICATION, KINDS, TRANSLATION, Task
 from litotes.core.version import __version__
 from litotes.encoder.bundled import BUNDLED, bundled_weights
 from litotes.encoder.config import spec_from_json

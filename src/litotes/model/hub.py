@@ -18,14 +18,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from litotes.core.errors import UserError, reason_of
-from litotes.core.extras import require_extra
-from litotes.core.names import is_plain_name
-from litotes.core.one_line import one_line
+from litotes.core.errors import UserError, reason_of, require_extra
+from litotes.core.json_text import read_json_table
 from litotes.core.progress import Watch, ignore_progress
-from litotes.core.staging import staging_folder
-from litotes.core.storage import MANIFEST, json_bytes, read_json_table, sha256_of, write_bytes
-from litotes.core.targets import free_folder, make_folder
+from litotes.core.registry import is_plain_name
+from litotes.core.storage import (
+    MANIFEST,
+    free_folder,
+    json_bytes,
+    make_folder,
+    sha256_of,
+    staging_folder,
+    write_bytes,
+)
+from litotes.core.text import one_line
 from litotes.model.folder import DESCRIPTION, HASHED, ModelFolder, open_model
 from litotes.model.manifest import Manifest, changed_file, read_manifest
 from litotes.model.static_table import TABLE

@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from litotes.core.counts import Counts, Floats
 from litotes.core.errors import UserError
+from litotes.core.numbers import Counts, Floats
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from litotes.core.errors import UserError
-from litotes.core.storage import MANIFEST, read_json_table, sha256_of, write_json
+from litotes.core.json_text import read_json_table
+from litotes.core.storage import MANIFEST, sha256_of, write_json
 
 ADVICE = "Copy the model folder again, or train the model again."
 

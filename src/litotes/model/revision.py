@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from litotes.core.errors import UserError
-from litotes.core.storage import MANIFEST, json_bytes, write_bytes
-from litotes.core.targets import free_folder
+from litotes.core.storage import MANIFEST, free_folder, json_bytes, write_bytes
 from litotes.model.builtin import is_builtin
 from litotes.model.folder import DESCRIPTION, ModelFolder, open_model
 from litotes.model.label_sets import LabelSets

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from litotes.core.counts import Floats
+from litotes.core.numbers import Floats
 from litotes.core.values import Answer, Task
 from litotes.model.calibration import Calibration, fit_temperature, fit_threshold
 

@@ -8,8 +8,7 @@ from functools import partial
 
 import torch
 
-from litotes.core.progress import Watch
-from litotes.core.timing import TimedAction, time_in_turns
+from litotes.core.progress import TimedAction, Watch, time_in_turns
 from litotes.encoder.batch import Batch
 from litotes.encoder.packing import TextSet, batches_by_budget
 from litotes.model.classifier import Classifier

@@ -10,9 +10,8 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from litotes.core.kinds import KINDS
 from litotes.core.storage import write_text
-from litotes.core.values import Example
+from litotes.core.values import KINDS, Example
 from litotes.data.keys import example_key
 from litotes.model.folder import ModelFolder, open_model
 

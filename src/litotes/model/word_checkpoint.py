@@ -12,10 +12,9 @@ from typing import Any
 from safetensors.torch import save as to_bytes
 
 from litotes.core.errors import reason_of
-from litotes.core.kinds import WORD_KINDS
-from litotes.core.one_line import one_line
-from litotes.core.storage import MANIFEST, write_bytes, write_json, write_text
-from litotes.core.targets import make_folder
+from litotes.core.storage import MANIFEST, make_folder, write_bytes, write_json, write_text
+from litotes.core.text import one_line
+from litotes.core.values import WORD_KINDS
 from litotes.core.version import __version__
 from litotes.encoder.config import config_from_spec, spec_from_json
 from litotes.encoder.tokenizer import PieceTokenizer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 
 from litotes.core.errors import UserError
-from litotes.core.harmless import is_utf8
+from litotes.core.text import is_utf8
 from litotes.core.values import BadText
 
 BAD_TEXTS = {

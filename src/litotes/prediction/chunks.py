@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from litotes.core.errors import UserError
-from litotes.core.threads import STREAM_THREADS
+from litotes.core.machine import STREAM_THREADS
 from litotes.core.values import BadText
 
 _FIRST_SIZE, _LARGEST_SIZE = 4, 1024

@@ -11,7 +11,7 @@ from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from litotes.core.processor import n_cores, this_processor
+from litotes.core.machine import n_cores, this_processor
 from litotes.encoder.config import spec_from_json
 from litotes.encoder.tokenizer import Pieces, PieceTokenizer
 from litotes.model.facts import name_model

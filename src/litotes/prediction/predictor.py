@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from litotes.core.errors import UserError
-from litotes.core.extras import has_extra
-from litotes.core.one_line import one_line
+from litotes.core.errors import UserError, has_extra
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.registry import pick
+from litotes.core.text import one_line
 from litotes.core.values import Answer, BadText, Prediction, Task
 from litotes.model.calibration import Calibration
 from litotes.model.facts import takes_pairs

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from litotes.core.device import choose_device, is_cpu
-from litotes.core.errors import UserError
-from litotes.core.extras import require_extra
+from litotes.core.errors import UserError, require_extra
+from litotes.core.machine import choose_device, is_cpu
 from litotes.core.registry import unknown_name
 from litotes.model.builtin import BUILTIN, is_builtin, name_of, resolve_model
 from litotes.model.folder import ModelFolder

@@ -29,7 +29,7 @@ from itertools import product
 import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from litotes.core.counts import Floats
+from litotes.core.numbers import Floats
 from litotes.pruning.loss import Evidence
 
 LUCK = (0.15, 0.4, 1.0, 2.0)

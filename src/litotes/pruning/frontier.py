@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from litotes.core.counts import Floats
 from litotes.core.errors import UserError
+from litotes.core.numbers import Floats
 from litotes.core.progress import Watch
 from litotes.encoder.packing import TextSet
 from litotes.evaluation.answer_patterns import find_patterns

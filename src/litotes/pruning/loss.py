@@ -29,7 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from litotes.core.counts import Counts, Floats, confusion, macro_f1
+from litotes.core.numbers import Counts, Floats, confusion, macro_f1
 
 Bools = NDArray[np.bool_]
 

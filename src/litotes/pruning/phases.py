@@ -14,10 +14,9 @@ from typing import TypeVar
 
 from safetensors.torch import save as to_bytes
 
-from litotes.core.parsing import read_as
+from litotes.core.json_text import read_as
 from litotes.core.progress import Watch, prefix_watch
-from litotes.core.storage import write_bytes, write_json
-from litotes.core.targets import make_folder
+from litotes.core.storage import make_folder, write_bytes, write_json
 from litotes.encoder.reshaping import keep_heads, rebuild_encoder
 from litotes.encoder.weights import read_tensors
 from litotes.model.classifier import Classifier

@@ -17,10 +17,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from litotes.core.device import choose_device
+from litotes.core.machine import choose_device
 from litotes.core.progress import Watch, ignore_progress
-from litotes.core.staging import clear_staged
-from litotes.core.storage import locked
+from litotes.core.storage import clear_staged, locked
 from litotes.pruning.candidates import train_candidates
 from litotes.pruning.choice import choose
 from litotes.pruning.context import make_context

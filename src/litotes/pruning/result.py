@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from litotes.core.machine import machine
-from litotes.core.one_line import one_line
+from litotes.core.text import one_line
 from litotes.evaluation.evaluate import CellScores
 from litotes.model.checkpoint import Model
 from litotes.pruning.frontier import Loss, Point

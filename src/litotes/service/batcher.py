@@ -20,7 +20,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 
-from litotes.core.processor import n_cores
+from litotes.core.machine import n_cores
 from litotes.prediction.tokenized_text import TokenizedText
 from litotes.service.metrics import Metrics
 from litotes.service.settings import ServiceSettings

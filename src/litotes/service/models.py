@@ -11,7 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from litotes.core.errors import UserError
-from litotes.core.processor import n_cores
+from litotes.core.machine import n_cores
 from litotes.model.runtime import Runtime
 from litotes.prediction.answers import known_varieties
 from litotes.prediction.onnx_runtime import OnnxRuntime

@@ -13,7 +13,7 @@ from typing import Annotated, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError
 
-from litotes.core.harmless import is_utf8
+from litotes.core.text import is_utf8
 from litotes.explanation.attribution import available_methods
 from litotes.service.flat_json import (
     MOST_IN_PAIR,

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from litotes.core.counts import Counts, Floats
+from litotes.core.numbers import Counts, Floats
 from litotes.evaluation.intervals import seed_margin, widen_interval
 from litotes.evaluation.reliability import Reliability, reliability
 from litotes.evaluation.scores import N_RESAMPLES, interval

@@ -9,14 +9,11 @@ from pathlib import Path
 import torch
 
 from litotes.core.errors import UserError
-from litotes.core.jobs import run_jobs
-from litotes.core.on_ray import run_on_ray
-from litotes.core.outcomes import Outcome
-from litotes.core.parsing import read_as
+from litotes.core.jobs import Outcome, run_jobs, threads_per_worker
+from litotes.core.json_text import read_as
 from litotes.core.progress import Watch, ignore_progress
-from litotes.core.staging import clear_staged
-from litotes.core.storage import locked, write_json
-from litotes.core.worker_pool import threads_per_worker
+from litotes.core.ray_jobs import run_on_ray
+from litotes.core.storage import clear_staged, locked, write_json
 from litotes.study.corpora import check_test, forget, key_of_test, run_key
 from litotes.study.job import RunJob, run_job
 from litotes.study.plan import Experiment, Setting, Study, format_value

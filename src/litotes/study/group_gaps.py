@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from litotes.core.counts import Counts, Floats
+from litotes.core.numbers import Counts, Floats
 from litotes.data.agreement import annotator_kappa
 from litotes.evaluation.answer_patterns import find_patterns
 from litotes.evaluation.gap_statistics import (

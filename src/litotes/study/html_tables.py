@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from litotes.core.harmless import markup
 from litotes.core.html import row, table
+from litotes.core.text import markup
 from litotes.data.corpus import Corpus
 from litotes.evaluation.cross_matrix import MatrixCell
 from litotes.study.comparisons import Comparison

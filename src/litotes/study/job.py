@@ -19,8 +19,7 @@ from typing import Any
 
 import torch
 
-from litotes.core.device import choose_device
-from litotes.core.machine import machine
+from litotes.core.machine import choose_device, machine
 from litotes.core.progress import Watch, prefix_watch
 from litotes.core.storage import write_json
 from litotes.data.cells import ColumnNames

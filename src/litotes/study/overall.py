@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from litotes.core.counts import Floats
-from litotes.core.numbers import format_signed
+from litotes.core.numbers import Floats, format_signed
 from litotes.evaluation.answer_patterns import find_patterns
 from litotes.evaluation.intervals import scores_of, seed_margin, text_bootstrap, widen_interval
 from litotes.evaluation.scores import interval

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from litotes.core.article import Article, Part, page
-from litotes.core.harmless import markup
 from litotes.core.html import figure, folded, items, words
 from litotes.core.json_text import to_json
+from litotes.core.text import markup
 from litotes.study import setup
 from litotes.study.confidence import Confidence
 from litotes.study.corpora import load_once

@@ -25,7 +25,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from litotes.core.errors import UserError
-from litotes.core.storage import load_json
+from litotes.core.json_text import load_json
 from litotes.training.recipe import Recipe, first_problem
 
 Scores = dict[tuple[str, str], float]

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from litotes.core.harmless import markup
 from litotes.core.html import words
+from litotes.core.text import markup
 from litotes.study.abstract import confidence_summary, study_summary, vocabulary_summary
 from litotes.study.comparisons import Comparison, Tables
 from litotes.study.confidence import Confidence, check_confidence

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from litotes.core.counts import Floats
+from litotes.core.numbers import Floats
 from litotes.evaluation.answer_patterns import split_draws
 from litotes.evaluation.intervals import seed_margin, widen_interval
 from litotes.evaluation.risk_coverage import RiskCoverage, risk_coverage

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from litotes.core.counts import Counts, Floats
-from litotes.core.parsing import read_as
+from litotes.core.json_text import read_as
+from litotes.core.numbers import Counts, Floats
 from litotes.model.calibration import Calibration
 from litotes.study.corpora import key_of_test, run_key
 from litotes.study.job import RunJob

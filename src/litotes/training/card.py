@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from litotes.core.harmless import harmless, markdown
+from litotes.core.text import harmless, markdown
 from litotes.evaluation.evaluate import CellScores
 from litotes.evaluation.scores import RegressionScores
 from litotes.model.checkpoint import Model

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from math import isfinite
 from typing import Any
 
-from litotes.core.harmless import harmless
 from litotes.core.json_text import to_json
+from litotes.core.text import harmless
 from litotes.encoder.bundled import BUNDLED
 from litotes.encoder.fetchable import FETCHABLE
 from litotes.evaluation.evaluate import AnyScores, CellScores

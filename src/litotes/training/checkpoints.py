@@ -21,10 +21,8 @@ from torch.nn import Parameter
 from torch.optim import Optimizer
 
 from litotes.core.errors import UserError
-from litotes.core.json_text import to_json
-from litotes.core.parsing import read_as
-from litotes.core.staging import clear_staged
-from litotes.core.storage import is_complete, remove_folder, write_folder
+from litotes.core.json_text import read_as, to_json
+from litotes.core.storage import clear_staged, is_complete, remove_folder, write_folder
 
 KEPT = 2
 """Checkpoints kept on disk: should the newest be damaged, the one before it still is there."""

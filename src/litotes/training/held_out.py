@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from litotes.core.counts import confusion, macro_f1, pearson
+from litotes.core.numbers import confusion, macro_f1, pearson
 from litotes.core.values import Task
 from litotes.evaluation.several_scores import macro_f1_of
 from litotes.model.calibration import Calibration, fit_calibration

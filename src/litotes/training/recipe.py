@@ -14,11 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from litotes.core.errors import UserError
-from litotes.core.harmless import is_utf8
 from litotes.core.json_text import from_json
-from litotes.core.kinds import CLASSIFICATION, KINDS, TRANSLATION, WORD_KINDS
-from litotes.core.one_line import one_line
 from litotes.core.registry import unknown_name
+from litotes.core.text import is_utf8, one_line
+from litotes.core.values import CLASSIFICATION, KINDS, TRANSLATION, WORD_KINDS
 from litotes.training.settings import TrainingSettings
 
 AnyRecipe = TypeVar("AnyRecipe", bound=BaseModel)

@@ -11,7 +11,7 @@ from math import ceil
 from pathlib import Path
 
 from litotes.core.errors import UserError
-from litotes.core.names import propose_task_name
+from litotes.core.registry import propose_task_name
 from litotes.data.inspection import MAX_ROWS, TableFacts
 from litotes.data.sources import TEST_SHARE, make_source
 from litotes.model.classifier import is_task_name

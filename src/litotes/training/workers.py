@@ -9,8 +9,7 @@ from collections.abc import Iterable
 
 import torch
 
-from litotes.core.device import choose_device, is_cpu
-from litotes.core.processor import n_cores
+from litotes.core.machine import choose_device, is_cpu, n_cores
 from litotes.encoder import pretrained
 
 MOST = 6

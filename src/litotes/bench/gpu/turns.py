@@ -14,8 +14,7 @@ import torch
 
 from litotes.bench.lines import BenchResult, Candidate, Line, make_line
 from litotes.core.errors import reason_of
-from litotes.core.progress import Watch
-from litotes.core.timing import ignore_result
+from litotes.core.progress import Watch, ignore_result
 
 Makers = Mapping[str, Callable[[], Candidate]]
 """What makes the candidates, by the names of their lines."""

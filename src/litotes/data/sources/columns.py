@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from litotes.core.errors import UserError
-from litotes.core.names import can_name_task, propose_task_name
+from litotes.core.registry import can_name_task, propose_task_name
 from litotes.core.values import Example, Label, Task
 from litotes.data.corpus import Corpus
 from litotes.data.several import count_each, split_labels

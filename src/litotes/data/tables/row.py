@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from math import inf, isfinite
 
 from litotes.core.errors import UserError
-from litotes.core.harmless import is_utf8
 from litotes.core.registry import unknown_name
+from litotes.core.text import is_utf8
 from litotes.data.tables.files import MAX_CHARS, too_long
 
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from litotes.core.errors import UserError
-from litotes.core.harmless import is_utf8
-from litotes.core.one_line import one_line
+from litotes.core.text import is_utf8, one_line
 from litotes.data.keys import text_key
 from litotes.data.splitting import fraction
 

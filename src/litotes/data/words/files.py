@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from litotes.core.errors import UserError
-from litotes.core.names import can_name_task
+from litotes.core.registry import can_name_task
 from litotes.data.sources.options import choice, number
 from litotes.data.splitting import SPLIT_WORDS, split_by_hash
 from litotes.data.tables.files import require_file

@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from litotes.core.errors import UserError
-from litotes.core.one_line import one_line
+from litotes.core.text import one_line
 from litotes.core.values import Example
 from litotes.data.splitting import components, ties_of
 from litotes.evaluation.evaluate import TaskPredictions

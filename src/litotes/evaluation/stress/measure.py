@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from litotes.core.counts import Floats
 from litotes.core.errors import UserError
+from litotes.core.numbers import Floats
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.values import Answer, Example
 from litotes.data.corpus import Corpus

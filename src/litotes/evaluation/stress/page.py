@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from litotes.core.article import Article, Part, page
-from litotes.core.harmless import markup
 from litotes.core.html import figure, folded, inline, row, table, words
 from litotes.core.numbers import counted, format_signed
+from litotes.core.text import markup
 from litotes.data.rewrites.rewrite import Rewrite
 from litotes.evaluation.stress.figure import N_ROWS
 from litotes.evaluation.stress.result import ALL, Contrast, Measured, StressResult, StressRow

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from litotes.core.one_line import one_line
+from litotes.core.text import one_line
 from litotes.evaluation.significance import SIGNIFICANT
 
 ALL = "all"

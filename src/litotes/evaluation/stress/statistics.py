@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtr
 
-from litotes.core.counts import Floats
+from litotes.core.numbers import Floats
 from litotes.evaluation.reliability import wilson
 from litotes.evaluation.scores import N_RESAMPLES, interval
 

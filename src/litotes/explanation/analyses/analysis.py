@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor
 
-from litotes.core.one_line import one_line
+from litotes.core.text import one_line
 from litotes.explanation.analyses.heads_table import by_head
 from litotes.explanation.analyses.section import Section
 from litotes.explanation.observation import Observation

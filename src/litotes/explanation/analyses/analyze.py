@@ -9,9 +9,8 @@ from typing import Any
 
 import torch
 
-from litotes.core.device import choose_device
 from litotes.core.errors import UserError
-from litotes.core.memory import trim_malloc
+from litotes.core.machine import choose_device, trim_malloc
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.values import Example
 from litotes.core.version import __version__

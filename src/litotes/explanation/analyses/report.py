@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from litotes.core.article import Article, Part, page
-from litotes.core.harmless import markup
 from litotes.core.html import figure, folded, inline, row, table, words
 from litotes.core.numbers import counted
+from litotes.core.text import markup
 from litotes.core.version import __version__
 from litotes.explanation.analyses import ANALYSES
 from litotes.explanation.analyses.analyze import CorpusAnalysis

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from litotes.core.extras import has_extra
+from litotes.core.errors import has_extra
 from litotes.core.registry import LazyTable
 from litotes.explanation.attribution.method import Method, WordWeights, by_weight
 from litotes.explanation.attribution.question import Question, TextQuestion

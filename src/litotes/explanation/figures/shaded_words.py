@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from litotes.core.harmless import harmless
+from litotes.core.text import harmless
 from litotes.encoder.tokenizer import ReadText
 from litotes.explanation.explanation import Shading
 from litotes.explanation.shaded_text import segments, unread

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from litotes.core.harmless import markup
+from litotes.core.text import markup
 from litotes.explanation.explanation import Explanation
 from litotes.explanation.shaded_text import answer_in_words
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import adaptive_max_pool2d
 
-from litotes.core.harmless import harmless
+from litotes.core.text import harmless
 from litotes.explanation.explanation import Explanation, LayerMaps, Shading
 from litotes.explanation.page.map_codec import PackedMap, as_factors, as_levels, levels_within
 from litotes.explanation.page.words import method_name, shade_classes

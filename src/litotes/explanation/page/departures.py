@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from litotes.core.harmless import markup
+from litotes.core.text import markup
 from litotes.explanation.explanation import Explanation
 from litotes.explanation.page.words import text_html
 from litotes.explanation.trace import Trace

@@ -12,9 +12,9 @@ from hashlib import sha256
 from importlib.resources import files
 from string import Template
 
-from litotes.core.harmless import markup
+from litotes.core.text import markup
+from litotes.core.values import WordPrediction
 from litotes.core.version import __version__
-from litotes.core.word_values import WordPrediction
 from litotes.explanation.explanation import Explanation
 from litotes.explanation.marked_words import marked_paragraph, title_of
 from litotes.explanation.page.answer import answer_html

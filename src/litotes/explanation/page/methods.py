@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from litotes.core.harmless import markup
 from litotes.core.numbers import format_signed
+from litotes.core.text import markup
 from litotes.explanation.explanation import Curve, Explanation, Faithfulness, Shading
 from litotes.explanation.page.words import method_name
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from litotes.core.harmless import harmless, markup
+from litotes.core.text import harmless, markup
 from litotes.encoder.tokenizer import ReadText
 from litotes.explanation.explanation import Explanation, Shading
 from litotes.explanation.shaded_text import segments, shades, unread_html

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from litotes.core.errors import UserError
-from litotes.core.json_text import from_json
-from litotes.core.storage import parse_json, read_small_file, sha256_of
+from litotes.core.json_text import from_json, parse_json, read_small_file
+from litotes.core.storage import sha256_of
 from litotes.model.folder import DESCRIPTION, HASHED, TOKENIZER, WEIGHTS, ModelFolder
 from litotes.prediction.onnx.file_check import CheckedFile, check_content, read_model_bytes
 from litotes.prediction.onnx.file_format import EXITS, FILE, HASH_OF, NOTE, SEVERAL

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from litotes.core.json_text import from_json
-from litotes.core.names import is_plain_name
+from litotes.core.registry import is_plain_name
 from litotes.prediction.onnx.file_format import (
     EXITS,
     INT16,

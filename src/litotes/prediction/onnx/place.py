@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from litotes.core.storage import parse_json, read_small_file
+from litotes.core.json_text import parse_json, read_small_file
 from litotes.model.builtin import is_builtin, light_folder
 from litotes.model.folder import ModelFolder
 from litotes.prediction.onnx.file_format import FILE, MADE_FROM, NOTE

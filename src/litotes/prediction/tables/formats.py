@@ -9,8 +9,8 @@ from io import BytesIO, StringIO
 from typing import Any
 
 from litotes.core.errors import UserError
-from litotes.core.harmless import guard_formula
 from litotes.core.json_text import to_json
+from litotes.core.text import guard_formula
 from litotes.data.tables.row import as_text, replace_characters
 from litotes.prediction.columns import STRING, answers_as_json
 from litotes.prediction.frames import arrow_array

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from litotes.core.errors import UserError
+from litotes.core.json_text import load_json
 from litotes.core.progress import Watch
-from litotes.core.storage import load_json, write_bytes, write_json
+from litotes.core.storage import write_bytes, write_json
 from litotes.core.values import BadText
 from litotes.data.tables.parquet import read_arrow
 from litotes.data.tables.spans import Span

@@ -10,7 +10,7 @@ from typing import Any
 
 from litotes.core.errors import UserError
 from litotes.core.registry import pick
-from litotes.core.targets import Target, find_target
+from litotes.core.storage import Target, find_target
 from litotes.core.values import Task
 from litotes.data.inspection import find_text_column
 from litotes.data.tables.row import Row

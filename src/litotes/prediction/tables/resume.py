@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from litotes.core.errors import UserError
-from litotes.core.storage import load_json, write_json
+from litotes.core.json_text import load_json
+from litotes.core.storage import write_json
 
 Progress = TypeVar("Progress")
 

@@ -25,8 +25,15 @@ from litotes.core.errors import Stopped, UserError, write_errors
 from litotes.core.numbers import require_count
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.registry import pick
-from litotes.core.storage import LOCK, find_foreign_file, locked, make_own_folder, open_own_file
-from litotes.core.targets import Target, open_stream
+from litotes.core.storage import (
+    LOCK,
+    Target,
+    find_foreign_file,
+    locked,
+    make_own_folder,
+    open_own_file,
+    open_stream,
+)
 from litotes.data.tables.files import require_file
 from litotes.prediction.predictor import Predictor
 from litotes.prediction.tables.answered_rows import (

@@ -21,18 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from litotes.core.errors import Stopped, UserError
-from litotes.core.jobs import run_jobs
-from litotes.core.on_ray_data import map_on_ray
-from litotes.core.outcomes import Outcome
+from litotes.core.jobs import Outcome, run_jobs
 from litotes.core.progress import Watch, ignore_progress
-from litotes.core.storage import (
-    LOCK,
-    MANIFEST,
-    find_foreign_file,
-    locked,
-    sha256_of,
-)
-from litotes.core.targets import make_folder
+from litotes.core.ray_jobs import map_on_ray
+from litotes.core.storage import LOCK, MANIFEST, find_foreign_file, locked, make_folder, sha256_of
 from litotes.core.version import __version__
 from litotes.prediction.batch_predictor import BatchPredictor
 from litotes.prediction.tables.answered_rows import Tally

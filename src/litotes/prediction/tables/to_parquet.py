@@ -11,8 +11,7 @@ from pathlib import Path
 
 from litotes.core.errors import UserError, write_errors
 from litotes.core.progress import Watch, ignore_progress
-from litotes.core.storage import locked
-from litotes.core.targets import make_folder
+from litotes.core.storage import locked, make_folder
 from litotes.prediction.batch_predictor import BatchPredictor
 from litotes.prediction.tables.answered_rows import FileResult
 from litotes.prediction.tables.request import TableRequest

@@ -17,8 +17,7 @@ from scipy.special import expit
 from litotes.core.errors import UserError
 from litotes.core.numbers import counted
 from litotes.core.progress import Watch, ignore_progress
-from litotes.core.storage import write_json
-from litotes.core.targets import make_folder
+from litotes.core.storage import make_folder, write_json
 from litotes.encoder.packing import encode_examples
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model, load_model, save_model

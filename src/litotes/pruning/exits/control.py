@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtr
 
-from litotes.core.counts import Counts, Floats
+from litotes.core.numbers import Counts, Floats
 
 N_CANDIDATES = 200
 

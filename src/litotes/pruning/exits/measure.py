@@ -11,9 +11,8 @@ import torch
 from numpy.typing import NDArray
 from scipy.special import betaincinv, expit
 
-from litotes.core.counts import Counts
-from litotes.core.progress import Watch
-from litotes.core.timing import TimedAction, time_in_turns
+from litotes.core.numbers import Counts
+from litotes.core.progress import TimedAction, Watch, time_in_turns
 from litotes.encoder.tokenizer import Pieces
 from litotes.evaluation.reliability import reliability
 from litotes.model.checkpoint import Model

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from litotes.core.machine import machine
-from litotes.core.one_line import one_line
+from litotes.core.text import one_line
 from litotes.model.checkpoint import Model
 
 

@@ -19,7 +19,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 from scipy.special import log_softmax
 
-from litotes.core.counts import Floats
+from litotes.core.numbers import Floats
 from litotes.core.progress import Watch
 from litotes.encoder.tokenizer import Pieces
 from litotes.model.static_table import STORED, StaticTable

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from litotes.core.counts import Floats
+from litotes.core.numbers import Floats
 from litotes.model.exits import LARGEST, Sureness
 
 _N_STEPS = 100

@@ -20,12 +20,11 @@ from typing import Any, Protocol, TypeVar
 from litotes.core.errors import UserError
 from litotes.core.figure import render_figure
 from litotes.core.jobs import run_jobs
+from litotes.core.json_text import read_as
 from litotes.core.machine import machine
-from litotes.core.one_line import one_line
-from litotes.core.parsing import read_as
 from litotes.core.progress import Milestone, Watch, describe_duration, ignore_progress
-from litotes.core.staging import clear_staged
-from litotes.core.storage import locked, remove_folder, write_bytes, write_json
+from litotes.core.storage import clear_staged, locked, remove_folder, write_bytes, write_json
+from litotes.core.text import one_line
 from litotes.core.values import Example
 from litotes.data.corpus import Corpus
 from litotes.data.keys import example_key

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from litotes.core.counts import Floats, classes_of, macro_f1
-from litotes.core.device import choose_device
+from litotes.core.machine import choose_device
+from litotes.core.numbers import Floats, classes_of, macro_f1
 from litotes.core.progress import Watch
 from litotes.core.values import MISSING, Task
 from litotes.data.corpus import Corpus

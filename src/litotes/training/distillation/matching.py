@@ -13,8 +13,8 @@ from pathlib import Path
 
 import torch
 
-from litotes.core.device import choose_device
 from litotes.core.errors import Stopped, UserError
+from litotes.core.machine import choose_device
 from litotes.core.progress import Milestone, Watch
 from litotes.core.values import Example
 from litotes.encoder.encoder import Encoder

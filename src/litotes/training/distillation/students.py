@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from litotes.core.parsing import read_as
+from litotes.core.json_text import read_as
 from litotes.core.progress import Watch, prefix_watch
 from litotes.core.storage import write_json
 from litotes.data.corpus import Corpus

@@ -18,8 +18,8 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from litotes.core.device import choose_device
 from litotes.core.errors import UserError
+from litotes.core.machine import choose_device
 from litotes.core.progress import Watch, prefix_watch
 from litotes.core.storage import is_complete, remove_folder, write_folder
 from litotes.core.values import Example

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from litotes.core.errors import UserError
-from litotes.core.one_line import one_line
+from litotes.core.text import one_line
 from litotes.core.values import MISSING
 from litotes.encoder.packing import batches_without_gradients
 from litotes.evaluation.scores import N_RESAMPLES, interval

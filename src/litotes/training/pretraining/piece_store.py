@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litotes.core.errors import UserError
-from litotes.core.json_text import to_json
-from litotes.core.parsing import read_as
+from litotes.core.json_text import read_as, to_json
 from litotes.core.progress import Watch
 from litotes.core.storage import MANIFEST, sha256_of, write_folder
 from litotes.encoder.tokenizer import PieceTokenizer

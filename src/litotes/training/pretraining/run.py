@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from litotes.core.device import choose_device
-from litotes.core.one_line import one_line
+from litotes.core.machine import choose_device
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.registry import check_options
 from litotes.core.storage import remove_folder, write_json
+from litotes.core.text import one_line
 from litotes.encoder.attention import WEIGHTINGS
 from litotes.encoder.tokenizer import PieceTokenizer
 from litotes.training.checkpoints import Checkpoints

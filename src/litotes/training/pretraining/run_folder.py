@@ -8,7 +8,7 @@ from typing import Any
 from safetensors.torch import save as to_bytes
 
 from litotes.core.errors import UserError
-from litotes.core.parsing import read_as
+from litotes.core.json_text import read_as
 from litotes.core.storage import (
     LOCK,
     find_foreign_file,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from litotes.core.harmless import harmless, markdown
-from litotes.core.kinds import KINDS
+from litotes.core.text import harmless, markdown
+from litotes.core.values import KINDS
 from litotes.model.word_checkpoint import SavedWordModel
 
 

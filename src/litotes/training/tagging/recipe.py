@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from litotes.core.errors import UserError
-from litotes.core.one_line import one_line
+from litotes.core.text import one_line
 from litotes.training.recipe import (
     Options,
     changed_settings,

@@ -15,12 +15,12 @@ from typing import Any
 
 import torch
 
-from litotes.core.device import choose_device
-from litotes.core.one_line import one_line
-from litotes.core.parsing import read_as
+from litotes.core.json_text import read_as
+from litotes.core.machine import choose_device
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.registry import check_options
 from litotes.core.storage import write_json
+from litotes.core.text import one_line
 from litotes.core.values import Example, Task
 from litotes.data.words import load_words
 from litotes.encoder import pretrained

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import overload
 
-from litotes.core.device import choose_device
 from litotes.core.errors import UserError
-from litotes.core.one_line import one_line
+from litotes.core.machine import choose_device
 from litotes.core.registry import pick
-from litotes.core.values import BadText, Task
-from litotes.core.word_values import Stretch, WordAnswer, WordPrediction
+from litotes.core.text import one_line
+from litotes.core.values import BadText, Stretch, Task, WordAnswer, WordPrediction
 from litotes.data.words.bio import entities_of, is_bio
 from litotes.data.words.corpus import Span, WordExample, check_words
 from litotes.data.words.cutting import CutWord, cut_text

@@ -20,8 +20,8 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from litotes.core.errors import UserError, reason_of
-from litotes.core.kinds import TRANSLATION
 from litotes.core.storage import write_bytes, write_json, write_text
+from litotes.core.values import TRANSLATION
 from litotes.core.version import __version__
 from litotes.encoder.config import spec_from_json
 from litotes.encoder.pretrained import read_tokenizer

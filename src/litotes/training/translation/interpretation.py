@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from litotes.core.errors import UserError
-from litotes.core.one_line import one_line
+from litotes.core.text import one_line
 from litotes.data.tasks import SARCASM
 from litotes.prediction.predictor import Predictor
 from litotes.training.translation.translator import Translation, Translator

@@ -12,14 +12,13 @@ from typing import Any
 
 import torch
 
-from litotes.core.device import choose_device
-from litotes.core.extras import has_extra
-from litotes.core.json_text import to_json
+from litotes.core.errors import has_extra
+from litotes.core.json_text import read_as, to_json
+from litotes.core.machine import choose_device
 from litotes.core.numbers import counted
-from litotes.core.one_line import one_line
-from litotes.core.parsing import read_as
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.storage import write_json, write_text
+from litotes.core.text import one_line
 from litotes.data.parallel import Pair, ParallelTexts, load_parallel
 from litotes.training.checkpoints import Checkpoints
 from litotes.training.epoch_loop import RunContext

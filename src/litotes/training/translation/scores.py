@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from litotes.core.errors import UserError
-from litotes.core.extras import require_extra
+from litotes.core.errors import UserError, require_extra
 
 _RESAMPLES = 1000
 

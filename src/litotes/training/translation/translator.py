@@ -9,9 +9,9 @@ from pathlib import Path
 
 import torch
 
-from litotes.core.device import choose_device
 from litotes.core.errors import UserError
-from litotes.core.one_line import one_line
+from litotes.core.machine import choose_device
+from litotes.core.text import one_line
 from litotes.encoder.packing import batches_by_budget
 from litotes.encoder.tokenizer import PieceTokenizer
 from litotes.training.translation.folder import TranslationModel, load_translation

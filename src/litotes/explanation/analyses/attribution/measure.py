@@ -13,9 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from litotes.core.counts import Floats, pearson, ranks
 from litotes.core.errors import UserError
-from litotes.core.numbers import format_signed
+from litotes.core.numbers import Floats, format_signed, pearson, ranks
 from litotes.core.registry import pick
 from litotes.core.values import Task
 from litotes.explanation.analyses.analysis import Measure, Result

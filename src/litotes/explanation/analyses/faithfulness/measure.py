@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from litotes.core.counts import Floats
-from litotes.core.numbers import counted
+from litotes.core.numbers import Floats, counted
 from litotes.core.registry import pick
 from litotes.explanation.analyses.analysis import Measure, Result
 from litotes.explanation.analyses.means import Number, RunningMean, numbers

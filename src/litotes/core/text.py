@@ -1,14 +1,17 @@
 """Texts from anywhere, shown on a page or in a terminal: what they hold stays text.
 
 Some characters steer instead of being read: they move the cursor, turn the direction of writing or
-begin markup. Some cells steer as well: a spreadsheet computes those that begin like a formula.
+begin markup. Some cells steer as well: a spreadsheet computes those that begin like a formula. What
+a value prints as is one line, however much it holds.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable, Mapping
 from html import escape
+from typing import Any
 
 _JOINERS = "\u200c\u200d"
 """Invisible, but they join letters and emoji."""
@@ -74,3 +77,37 @@ def _terminal_character(char: str) -> str:
     if char.isprintable() or char in _JOINERS:
         return char
     return " " if char.isspace() else "·"
+
+
+_MAX_LINE, _MAX_TEXT = 200, 60
+
+
+def one_line(value: object, **shown: Any) -> str:
+    """`Name(shown=…, …)`, at most 200 characters: long texts are shortened, numbers rounded.
+
+    For display only: what is shortened or rounded here is whole in the value.
+    """
+    parts = [f"{name}={_short(one)}" for name, one in shown.items()]
+    return _shorten(f"{type(value).__name__}({', '.join(parts)})", _MAX_LINE, end="…)")
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:z.3f}".rstrip("0").rstrip(".")
+    if isinstance(value, str):
+        return repr(_shorten(value, _MAX_TEXT, end="…"))
+    if isinstance(value, Mapping):
+        return f"{{{_join(f'{key!r}: {_short(one)}' for key, one in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{_join(map(_short, value))}]"
+    if isinstance(value, tuple):
+        return f"({_join(map(_short, value))})"
+    return _shorten(repr(value), _MAX_TEXT, end="…")
+
+
+def _join(parts: Iterable[str]) -> str:
+    return _shorten(", ".join(parts), 2 * _MAX_TEXT, end="…")
+
+
+def _shorten(text: str, most: int, *, end: str) -> str:
+    return text if len(text) <= most else text[: most - len(end)] + end
