@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from litotes.core import storage
+from litotes.core import json_text, storage
 from litotes.core.errors import UserError
 from litotes.core.json_text import read_json, read_json_table
 from litotes.core.storage import (
@@ -232,7 +232,7 @@ def test_json_that_cannot_be_read_is_an_error_with_advice(content: bytes, tmp_pa
 def test_json_of_any_size_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "large.json"
     write_json(file, list(range(100)))
-    monkeypatch.setattr(storage, "MOST_JSON_BYTES", 100)
+    monkeypatch.setattr(json_text, "MOST_JSON_BYTES", 100)
     with pytest.raises(UserError, match=r"not readable \(\d+ bytes\)"):
         read_json(file, advice="")
 

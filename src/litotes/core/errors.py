@@ -1,5 +1,5 @@
-"""Errors are sentences that say what to do: about a mistake, a file that cannot be written, a package
-that is not installed.
+"""Errors are sentences that say what to do: about a mistake, a file that cannot be written, a
+package that is not installed.
 
 The plain install answers; everything else is an extra of the package, `litotes[train]` and so on. A
 package is looked for, not imported: that is quick, and nothing has been done when it is missing.

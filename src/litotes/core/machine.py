@@ -25,7 +25,6 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -385,6 +384,9 @@ def _memory_gb() -> float | None:
 
 
 def _version(library: str) -> str | None:
+    # takes longer to import than all the rest, which the first label need not wait for
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version(library)
     except PackageNotFoundError:
