@@ -21,7 +21,7 @@ from litotes.core.figure import BAR, GAP, INK
 from litotes.core.json_text import load_json
 from litotes.core.numbers import format_signed
 from litotes.core.storage import write_text
-from litotes.core.writing import write_figure
+from litotes.core.writing import save_figure
 from reproduction.paragraphs import paragraph, replace_between, table_lines
 
 ROOT = Path(__file__).parent.parent
@@ -46,7 +46,7 @@ def main(words: Sequence[str] | None = None) -> None:
     rows = [row for case in CASES for row in rows if row["case"] == case]
     cases = summarize(rows)
     content = {"cases": cases, "runs": [short(row) for row in rows]}
-    write_figure(options.page.with_suffix("") / "trusted", figure(rows), content, with_png=False)
+    save_figure(options.page.with_suffix("") / "trusted", figure(rows), content, with_png=False)
     text = section(rows, cases, options.machine)
     page = replace_between(options.page.read_text("utf-8"), BEGIN, END, text)
     write_text(options.page, page)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from litotes.core.figure import BAR, GAP, INK
 from litotes.core.storage import write_text
-from litotes.core.writing import write_figure
+from litotes.core.writing import save_figure
 from litotes.evaluation.significance import SIGNIFICANT
 from reproduction.paragraphs import paragraph, replace_between, signed_interval, table_lines
 
@@ -38,7 +38,7 @@ def main(words: Sequence[str] | None = None) -> None:
     options = parser.parse_args(words)
     content = json.loads(options.file.read_text("utf-8"))
     stem = options.page.with_suffix("") / "varieties"
-    write_figure(stem, figure(content), content, with_png=False)
+    save_figure(stem, figure(content), content, with_png=False)
     page = options.page.read_text("utf-8")
     write_text(options.page, replace_section(page, section(content, options.machine)))
 

@@ -8,7 +8,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from litotes.core.heatmap import Heatmap, draw, stacked_figure
+from litotes.core.heatmap import Heatmap, draw_heatmap, stacked_figure
 
 CELLS = ("en-AU Google", "en-AU Reddit", "en-IN Google", "en-IN Reddit", "en-UK Google", "en-UK")
 
@@ -52,11 +52,11 @@ def test_small_cells_show_two_decimals_and_holes_say_why() -> None:
 
 def test_names_of_columns_do_not_cover_one_another() -> None:
     ax = Figure(figsize=(7, 7)).subplots()
-    draw(heatmap(*CELLS), ax)
+    draw_heatmap(heatmap(*CELLS), ax)
     assert "en-AU\nGoogle" in [label.get_text() for label in ax.get_xticklabels()]
 
 
 def test_a_score_has_the_colours_of_0_to_1() -> None:
     """A model of many labels may lie far below a third."""
-    image = draw(heatmap("a", "b"), Figure().subplots())
+    image = draw_heatmap(heatmap("a", "b"), Figure().subplots())
     assert image.get_clim() == (0, 1)

@@ -74,10 +74,10 @@ def _write(result: Coverage, out: Path) -> str:
     if not has_extra("figures"):
         write_json(out / "coverage.json", result.as_json())
         return "coverage.json"
-    from litotes.core.writing import write_figure
+    from litotes.core.writing import save_figure
     from litotes.data.coverage_figure import figure
 
-    write_figure(out / "coverage", figure(result), result.as_json())
+    save_figure(out / "coverage", figure(result), result.as_json())
     return "coverage.json, coverage.svg, coverage.png"
 
 

@@ -136,7 +136,7 @@ def _write(
     matplotlib only their numbers.
     """
     from litotes.core.storage import write_json
-    from litotes.core.writing import write_figure
+    from litotes.core.writing import save_figure
     from litotes.evaluation import reliability_figure, risk_coverage_figure
     from litotes.evaluation.slices.page import write_slices
 
@@ -164,7 +164,7 @@ def _write(
         "risk_coverage": risk_coverage_figure.figure(risks),
     }
     for name, picture in pictures.items():
-        write_figure(out / name, picture, numbers[name], with_png=False)
+        save_figure(out / name, picture, numbers[name], with_png=False)
 
 
 def _print_comparison(rows: Sequence[ModelDifference], model: str, other: str) -> None:

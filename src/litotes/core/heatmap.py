@@ -45,7 +45,7 @@ class Heatmap:
     small: Mapping[tuple[str, str], str]
 
 
-def draw(shown: Heatmap, ax: Axes, *, inches: float = INCHES) -> Any:
+def draw_heatmap(shown: Heatmap, ax: Axes, *, inches: float = INCHES) -> Any:
     """Draws one heatmap into the given axes; returns the image, for a colour bar. A cell without a
     number stays empty. inches: the side of a cell.
     """
@@ -81,7 +81,7 @@ def stacked_figure(heatmaps: Sequence[Heatmap]) -> Figure:
     picture.set_layout_engine("constrained", hspace=0.08)
     axes = picture.subplots(len(heatmaps), 1, squeeze=False, height_ratios=heights)[:, 0]
     for one, ax in zip(heatmaps, axes, strict=True):
-        image = draw(one, ax, inches=inches)
+        image = draw_heatmap(one, ax, inches=inches)
         title = fill(" ".join(one.title.split()), int(width / _LETTER) - 6)
         ax.set_title(title, pad=8, fontsize=11, parse_math=False)
     bar = picture.colorbar(image, ax=list(axes), orientation="horizontal", aspect=24, pad=0.02)

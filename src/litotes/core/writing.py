@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def write_figure(stem: Path, figure: Figure, content: Any, *, with_png: bool = True) -> bytes:
+def save_figure(stem: Path, figure: Figure, content: Any, *, with_png: bool = True) -> bytes:
     """Writes STEM.svg, STEM.png and, in STEM.json, the numbers they show; returns the SVG."""
     svg = render_figure(figure, "svg")
     write_bytes(stem.with_name(f"{stem.name}.svg"), svg)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from litotes.core.heatmap import INCHES, Heatmap, draw, stacked_figure
+from litotes.core.heatmap import INCHES, Heatmap, draw_heatmap, stacked_figure
 from litotes.study.tables import ScoreTable
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def narrow_figure(tables: Sequence[ScoreTable], *, row_label: str) -> Figure:
 def _draw_band(band: Sequence[Heatmap], row: Sequence[Axes]) -> Any:
     """Draws heatmaps side by side, and returns the last image; axes left over stay empty."""
     for heatmap, ax in zip(band, row, strict=False):
-        image = draw(heatmap, ax)
+        image = draw_heatmap(heatmap, ax)
     for ax in row[len(band) :]:
         ax.set_axis_off()
     return image

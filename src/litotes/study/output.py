@@ -9,7 +9,7 @@ from litotes.core.figure import render_figure
 from litotes.core.html import inline, slugs
 from litotes.core.progress import Watch
 from litotes.core.storage import write_json, write_text
-from litotes.core.writing import write_figure
+from litotes.core.writing import save_figure
 from litotes.data import coverage_figure
 from litotes.evaluation import reliability_figure, risk_coverage_figure
 from litotes.study import figure as study_figure
@@ -91,7 +91,7 @@ class _FigureWriter:
         """Returns the figure's SVG for a page."""
         self.names.append(title)
         name = slugs(self.names)[title]
-        svg = write_figure(self.folder / name, picture, content)
+        svg = save_figure(self.folder / name, picture, content)
         self.watch("drawing", len(self.names), self.n_figures, title)
         return inline(svg, name)
 

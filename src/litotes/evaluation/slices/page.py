@@ -9,7 +9,7 @@ from litotes.core.article import Article, Part, page
 from litotes.core.html import figure, inline, row, table, words
 from litotes.core.numbers import format_signed
 from litotes.core.storage import write_text
-from litotes.core.writing import write_figure
+from litotes.core.writing import save_figure
 from litotes.evaluation.slices.figure import figure as draw_figure
 from litotes.evaluation.slices.search import N_KEPT, Slice, Slices
 
@@ -54,7 +54,7 @@ _MATCHED = {
 
 def write_slices(found: Slices, folder: Path) -> None:
     """Writes slices.json, the figure as slices.svg, and the page slices.html."""
-    svg = write_figure(folder / "slices", draw_figure(found), found.as_json(), with_png=False)
+    svg = save_figure(folder / "slices", draw_figure(found), found.as_json(), with_png=False)
     write_text(folder / "slices.html", page_html(found, svg.decode("utf-8")))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from litotes.core.storage import write_json, write_text
-from litotes.core.writing import write_figure
+from litotes.core.writing import save_figure
 from litotes.explanation.analyses import ANALYSES
 from litotes.explanation.analyses.analyze import CorpusAnalysis
 from litotes.explanation.analyses.report import report_html
@@ -16,7 +16,7 @@ def write_analysis(analysis: CorpusAnalysis, folder: Path) -> None:
     pictures = {}
     for name, result in analysis.results.items():
         figure = ANALYSES[name].draw_figure(result)
-        svg = write_figure(folder / name, figure, result.as_json(), with_png=False)
+        svg = save_figure(folder / name, figure, result.as_json(), with_png=False)
         pictures[name] = svg.decode("utf-8")
     write_text(folder / "report.html", report_html(analysis, pictures))
     write_json(folder / "analysis.json", analysis.as_json())
