@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from litotes.core.figure import INK, render_figure
+from litotes.core.figures import INK, render_figure
 
 MARKS = {"": "o", "exits": "^", "static": "s", "all": "D", "all-2": "P"}
 NAMES = {"": "as it is", "exits": "exits", "static": "table", "all": "both", "all-2": "both, 2 %"}

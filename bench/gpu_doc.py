@@ -13,7 +13,7 @@ from readme_table import markdown
 
 from litotes.bench.gpu.figure import speed_figure
 from litotes.bench.lines import Line
-from litotes.core.figure import render_figure
+from litotes.core.figures import render_figure
 
 FIGURE = "gpu.svg"
 KINDS = ("dense", "pruned", "cascade")

@@ -15,7 +15,7 @@ from readme_table import ROOT, lines_of, markdown, read, replaced
 from litotes.bench.figure import growth_figure, length_figure, parts_figure
 from litotes.bench.lines import Line
 from litotes.bench.profile import PARTS
-from litotes.core.figure import render_figure
+from litotes.core.figures import render_figure
 
 FIGURES = ROOT / "docs" / "results" / "performance"
 PAGE = ROOT / "docs" / "results" / "performance.md"

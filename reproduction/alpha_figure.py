@@ -10,7 +10,7 @@ from math import ceil, floor
 from typing import TYPE_CHECKING
 
 from litotes.core.errors import UserError
-from litotes.core.figure import BAR, GAP, INK
+from litotes.core.figures import BAR, GAP, INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from litotes.core.figure import BAR, GAP, INK, render_figure
+from litotes.core.figures import BAR, GAP, INK, render_figure
 from litotes.core.storage import write_json
 
 if TYPE_CHECKING:

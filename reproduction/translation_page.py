@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from litotes.core.figure import render_figure
+from litotes.core.figures import render_figure
 from litotes.data.parallel import load_parallel
 from litotes.training.translation.attention_statistics import KINDS
 from reproduction.paragraphs import paragraph

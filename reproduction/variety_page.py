@@ -13,9 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from litotes.core.figure import BAR, GAP, INK
+from litotes.core.figures import BAR, GAP, INK, save_figure
 from litotes.core.storage import write_text
-from litotes.core.writing import save_figure
 from litotes.evaluation.significance import SIGNIFICANT
 from reproduction.paragraphs import paragraph, replace_between, signed_interval, table_lines
 

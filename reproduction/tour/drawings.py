@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from litotes.core.figure import GAP, INK
+from litotes.core.figures import GAP, INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

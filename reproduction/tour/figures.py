@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING
 
-from litotes.core.figure import render_figure
+from litotes.core.figures import render_figure
 from reproduction.tour.chapters import FIGURES, chapter_files
 from reproduction.tour.drawings import DRAWINGS
 
@@ -39,7 +39,7 @@ DARK = b"""
  </style>
 """
 """Paper and ink change places on a dark page; whatever has a colour keeps it, and so do letters on
-coloured cells, which are neither black nor white ink (litotes.core.figure).
+coloured cells, which are neither black nor white ink (litotes.core.figures).
 """
 
 

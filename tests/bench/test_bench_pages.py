@@ -17,7 +17,7 @@ from litotes.bench.benchmark import OWN
 from litotes.bench.figure import PART_COLOURS, growth_figure, length_figure, parts_figure
 from litotes.bench.lines import Line
 from litotes.core.errors import UserError
-from litotes.core.figure import render_figure
+from litotes.core.figures import render_figure
 
 
 @pytest.fixture

@@ -8,8 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from litotes.core.article import Article, Part, page
-from litotes.core.figure import render_figure
-from litotes.core.heatmap import Heatmap, stacked_figure
+from litotes.core.figures import Heatmap, render_figure, stacked_figure
 from litotes.core.html import figure, inline
 
 pytestmark = pytest.mark.slow

@@ -4,7 +4,7 @@ from xml.dom.minidom import parseString
 
 from matplotlib.figure import Figure
 
-from litotes.core.figure import render_figure
+from litotes.core.figures import render_figure
 
 
 def test_a_label_never_breaks_the_file() -> None:

@@ -8,7 +8,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from litotes.core.heatmap import Heatmap, draw_heatmap, stacked_figure
+from litotes.core.figures import Heatmap, draw_heatmap, stacked_figure
 
 CELLS = ("en-AU Google", "en-AU Reddit", "en-IN Google", "en-IN Reddit", "en-UK Google", "en-UK")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from litotes.core.figure import ON_LIGHT, render_figure
+from litotes.core.figures import ON_LIGHT, render_figure
 from litotes.data.coverage import Coverage
 from litotes.data.coverage_figure import figure
 

@@ -12,7 +12,7 @@ from scipy.special import softmax
 from sklearn.metrics import brier_score_loss
 
 from litotes.core.errors import UserError
-from litotes.core.figure import render_figure
+from litotes.core.figures import render_figure
 from litotes.evaluation.reliability import Reliability, reliability
 from litotes.evaluation.reliability_figure import figure
 from litotes.model.calibration import Calibration, fit_calibration

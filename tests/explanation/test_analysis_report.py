@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 import pytest
 from made_results import MADE, made
 
-from litotes.core.figure import render_figure
+from litotes.core.figures import render_figure
 from litotes.explanation.analyses import ANALYSES
 from litotes.explanation.analyses.analyze import CorpusAnalysis
 from litotes.explanation.analyses.report import report_html

@@ -14,7 +14,7 @@ from matplotlib.text import Text
 from test_analyses import base_of, result_of
 from tiny_models import KINDS, model_of, observations_of
 
-from litotes.core.figure import render_figure
+from litotes.core.figures import render_figure
 from litotes.encoder.pretrained import Pretrained
 from litotes.explanation.analyses import ANALYSES
 from litotes.explanation.analyses.analysis import Result

@@ -21,7 +21,7 @@ from matplotlib.image import AxesImage
 from matplotlib.text import Text
 
 from litotes.core.errors import UserError
-from litotes.core.figure import render_figure
+from litotes.core.figures import render_figure
 from litotes.core.values import Answer
 from litotes.encoder.pretrained import Pretrained
 from litotes.explanation.explanation import Explanation

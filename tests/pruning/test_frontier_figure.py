@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import same_color
 
 from litotes.core.errors import UserError
-from litotes.core.figure import render_figure
+from litotes.core.figures import render_figure
 from litotes.pruning.figure import EXPECTED, SAVINGS, figure
 from litotes.pruning.frontier import NO_LOSS, Kind, Loss, Point
 

@@ -8,7 +8,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from litotes.core.errors import UserError
-from litotes.core.figure import render_figure
+from litotes.core.figures import render_figure
 from reproduction.alpha_figure import figure
 
 ALPHA = [[1.11, 1.13, 1.15], [1.41, 1.43, 1.45], [1.27, 1.27, 1.27]]

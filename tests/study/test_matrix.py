@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from litotes.core.errors import UserError
-from litotes.core.figure import render_figure
+from litotes.core.figures import render_figure
 from litotes.core.html import inline
 from litotes.data.sources import load
 from litotes.evaluation.cross_matrix import CrossMatrix, MatrixCell, make_cell

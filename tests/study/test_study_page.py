@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from made_study import answers, results_of, score_table, square, study_of
 
-from litotes.core.figure import render_figure
+from litotes.core.figures import render_figure
 from litotes.core.html import inline
 from litotes.study.figure import figure, narrow_figure
 from litotes.study.page import Pictures, html

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from litotes.core.errors import UserError
-from litotes.core.figure import render_figure
+from litotes.core.figures import render_figure
 from litotes.training.distillation.figure import figure
 from litotes.training.distillation.frontier import Point, Score
 

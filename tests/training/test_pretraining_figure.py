@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from litotes.core.figure import render_figure
+from litotes.core.figures import render_figure
 from litotes.training.pretraining.figure import draw_curve
 
 

@@ -14,7 +14,7 @@ from litotes.bench.benchmark import OWN
 from litotes.bench.lines import Line
 from litotes.bench.profile import PARTS
 from litotes.core.errors import UserError
-from litotes.core.figure import INK
+from litotes.core.figures import INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -74,7 +74,7 @@ def _write(result: Coverage, out: Path) -> str:
     if not has_extra("figures"):
         write_json(out / "coverage.json", result.as_json())
         return "coverage.json"
-    from litotes.core.writing import save_figure
+    from litotes.core.figures import save_figure
     from litotes.data.coverage_figure import figure
 
     save_figure(out / "coverage", figure(result), result.as_json())

@@ -135,8 +135,8 @@ def _write(
     remain when the least sure answers are left out; slices where they were searched. Without
     matplotlib only their numbers.
     """
+    from litotes.core.figures import save_figure
     from litotes.core.storage import write_json
-    from litotes.core.writing import save_figure
     from litotes.evaluation import reliability_figure, risk_coverage_figure
     from litotes.evaluation.slices.page import write_slices
 

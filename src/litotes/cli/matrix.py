@@ -71,8 +71,7 @@ def run(options: argparse.Namespace) -> None:
 
 def _write(result: MatrixResult, out: Path) -> None:
     """The matrices and their heatmap, and the report of the study behind them."""
-    from litotes.core.figure import render_figure
-    from litotes.core.heatmap import stacked_figure
+    from litotes.core.figures import render_figure, stacked_figure
     from litotes.core.html import inline
     from litotes.core.storage import write_bytes, write_json
     from litotes.evaluation.matrix_figure import figure, of_matrix

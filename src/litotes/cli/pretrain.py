@@ -36,7 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     sleep_while_waiting()  # torch, imported below, would have them spin
     from litotes.cli.display import print_json, progress, say
-    from litotes.core.figure import render_figure
+    from litotes.core.figures import render_figure
     from litotes.core.storage import write_bytes
     from litotes.training.pretraining import pretrain, read_recipe
     from litotes.training.pretraining.figure import draw_curve

@@ -146,7 +146,7 @@ def run(options: argparse.Namespace) -> None:
     sleep_while_waiting()  # torch, imported below, would have them spin
     from litotes.cli.display import print_json, print_lines, print_scores, progress, say
     from litotes.core.errors import UserError
-    from litotes.core.figure import render_figure
+    from litotes.core.figures import render_figure
     from litotes.core.storage import write_bytes
     from litotes.pruning import PruneSettings, carry_out, plan_pruning
     from litotes.pruning.figure import figure

@@ -184,7 +184,7 @@ def _score(found: Sequence[Translation], options: argparse.Namespace) -> dict[st
 
 def _explain(translator: Translator, options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, print_lines, say
-    from litotes.core.figure import render_figure
+    from litotes.core.figures import render_figure
     from litotes.core.json_text import to_json
     from litotes.core.storage import write_bytes, write_text
     from litotes.training.translation.attention_maps import (

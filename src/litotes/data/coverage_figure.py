@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from litotes.core.figure import text_colour
+from litotes.core.figures import text_colour
 from litotes.data.coverage import Coverage
 
 if TYPE_CHECKING:

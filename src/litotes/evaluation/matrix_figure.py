@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from litotes.core.heatmap import INCHES, Heatmap, draw_heatmap
+from litotes.core.figures import INCHES, Heatmap, draw_heatmap
 from litotes.evaluation.cross_matrix import CrossMatrix
 
 if TYPE_CHECKING:
@@ -35,7 +35,9 @@ def figure(matrices: Sequence[CrossMatrix]) -> Figure:
     height = INCHES * max(len(matrix.rows) for matrix in matrices) + 1.2
     picture = Figure(figsize=(width * len(matrices) + 1.0, height), layout="constrained")
     axes = picture.subplots(1, len(matrices), squeeze=False)[0]
-    images = [draw_heatmap(of_matrix(matrix), ax) for matrix, ax in zip(matrices, axes, strict=True)]
+    images = [
+        draw_heatmap(of_matrix(matrix), ax) for matrix, ax in zip(matrices, axes, strict=True)
+    ]
     bar = picture.colorbar(images[-1], ax=list(axes), shrink=0.8, pad=0.02)
     bar.outline.set_visible(False)
     return picture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from litotes.core.figure import BAR, GAP, INK
+from litotes.core.figures import BAR, GAP, INK
 from litotes.evaluation.reliability import Bin, Reliability
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from litotes.core.figure import BAR, GAP, INK
+from litotes.core.figures import BAR, GAP, INK
 from litotes.evaluation.risk_coverage import RiskCoverage
 
 if TYPE_CHECKING:

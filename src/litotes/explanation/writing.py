@@ -40,7 +40,7 @@ def write_explanation(
         write_json(file, explanation.as_json() | marks)
     else:
         # drawing needs matplotlib, which is slow to import
-        from litotes.core.figure import render_figure
+        from litotes.core.figures import render_figure
         from litotes.explanation.figures.explanation import figure
 
         write_bytes(file, render_figure(figure(explanation), suffix[1:]))

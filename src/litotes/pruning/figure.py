@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from litotes.core.bars import BarStyle, draw_bars, shift_points
 from litotes.core.errors import UserError
-from litotes.core.figure import GAP, INK
+from litotes.core.figures import GAP, INK, BarStyle, draw_bars, shift_points
 from litotes.pruning.frontier import Loss, Point
 
 if TYPE_CHECKING:

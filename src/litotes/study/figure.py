@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from litotes.core.heatmap import INCHES, Heatmap, draw_heatmap, stacked_figure
+from litotes.core.figures import INCHES, Heatmap, draw_heatmap, stacked_figure
 from litotes.study.tables import ScoreTable
 
 if TYPE_CHECKING:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from litotes.core.figure import render_figure
+from litotes.core.figures import render_figure, save_figure
 from litotes.core.html import inline, slugs
 from litotes.core.progress import Watch
 from litotes.core.storage import write_json, write_text
-from litotes.core.writing import save_figure
 from litotes.data import coverage_figure
 from litotes.evaluation import reliability_figure, risk_coverage_figure
 from litotes.study import figure as study_figure

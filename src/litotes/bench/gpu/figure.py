@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from litotes.bench.figure import hide_frame, new_picture
 from litotes.bench.lines import Line
 from litotes.core.errors import UserError
-from litotes.core.figure import INK
+from litotes.core.figures import INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

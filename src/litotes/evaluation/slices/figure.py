@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from litotes.core.figure import BAR, GAP, INK
+from litotes.core.figures import BAR, GAP, INK
 from litotes.evaluation.slices.search import Slice, Slices
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from litotes.core.article import Article, Part, page
+from litotes.core.figures import save_figure
 from litotes.core.html import figure, inline, row, table, words
 from litotes.core.numbers import format_signed
 from litotes.core.storage import write_text
-from litotes.core.writing import save_figure
 from litotes.evaluation.slices.figure import figure as draw_figure
 from litotes.evaluation.slices.search import N_KEPT, Slice, Slices
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from litotes.core.figures import save_figure
 from litotes.core.storage import write_text
-from litotes.core.writing import save_figure
 from litotes.data.rewrites.rewrite import Rewrite
 from litotes.evaluation.stress.figure import figure
 from litotes.evaluation.stress.measure import FEWEST

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from litotes.core.figures import save_figure
 from litotes.core.storage import write_json, write_text
-from litotes.core.writing import save_figure
 from litotes.explanation.analyses import ANALYSES
 from litotes.explanation.analyses.analyze import CorpusAnalysis
 from litotes.explanation.analyses.report import report_html

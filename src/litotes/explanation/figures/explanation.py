@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litotes.core.errors import UserError
-from litotes.core.figure import INK
+from litotes.core.figures import INK
 from litotes.encoder.tokenizer import Word
 from litotes.explanation.explanation import Explanation, LayerMaps
 from litotes.explanation.figures import shaded_words

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from litotes.core.bars import BarStyle, draw_bars
 from litotes.core.errors import UserError
-from litotes.core.figure import GAP, INK
+from litotes.core.figures import GAP, INK, BarStyle, draw_bars
 from litotes.training.distillation.frontier import TEACHER, Point
 from litotes.training.distillation.shapes import BASELINE
 

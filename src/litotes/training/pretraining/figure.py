@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from litotes.core.figure import GAP
+from litotes.core.figures import GAP
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from litotes.core.figure import text_colour
+from litotes.core.figures import text_colour
 from litotes.encoder.layout import Layout
 from litotes.encoder.tokenizer import ReadText
 from litotes.explanation.effective_attention import effective_attentions

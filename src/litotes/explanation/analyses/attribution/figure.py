@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from litotes.core.figure import INK, text_colour
+from litotes.core.figures import INK, text_colour
 from litotes.explanation.analyses.attribution.measure import Push, Pushes
 from litotes.explanation.analyses.drawing.canvas import LETTER_WIDTH, Box, Canvas, new_canvas
 from litotes.explanation.analyses.drawing.marks import (

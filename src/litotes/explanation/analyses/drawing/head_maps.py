@@ -11,7 +11,7 @@ from itertools import chain
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from litotes.core.figure import INK, ON_LIGHT
+from litotes.core.figures import INK, ON_LIGHT
 from litotes.explanation.analyses.drawing.canvas import (
     LETTER_WIDTH,
     MAX_WIDTH,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from litotes.core.figure import INK
+from litotes.core.figures import INK
 from litotes.explanation.analyses.drawing.canvas import LETTER_WIDTH
 from litotes.explanation.analyses.means import Number
 

@@ -1,19 +1,131 @@
-"""A heatmap: a number in every cell, what stands below it in smaller print, one colour scale for
-all.
+"""What all figures share: colours that everyone can tell apart, and bytes that are the same for the
+same figure.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
 from textwrap import fill, wrap
 from typing import TYPE_CHECKING, Any
+from warnings import catch_warnings, filterwarnings
 
-from litotes.core.figure import text_colour
+from litotes.core.harmless import harmless
+from litotes.core.storage import write_bytes, write_json
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.transforms import Transform
+
+BAR, GAP, INK = "#56B4E9", "#D55E00", "#222222"
+"""From the palette of Okabe and Ito, which colour-blind readers can tell apart."""
+
+ON_LIGHT = "#111111"
+"""Of letters on a light cell. Not quite black: what is black turns light on a dark page, cells and
+their letters stay as they are.
+"""
+
+_NOT_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Control characters, which a label may hold and XML may not, and those that turn the direction."""
+
+
+def render_figure(picture: Figure, kind: str) -> bytes:
+    """The figure as `svg` or `png`; the same figure gives the same bytes.
+
+    Glyphs that matplotlib's font lacks, many emoji among them, a browser finds elsewhere in an SVG;
+    a PNG has a box there. Neither needs a warning.
+    """
+    from matplotlib import rc_context
+
+    target = BytesIO()
+    with rc_context({"svg.hashsalt": "litotes", "svg.fonttype": "none"}), catch_warnings():
+        filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+        metadata = {"Date": None} if kind == "svg" else {"Software": None}
+        picture.savefig(
+            target, format=kind, dpi=160, metadata=metadata, bbox_inches="tight", pad_inches=0.15
+        )
+    content = target.getvalue()
+    if kind == "svg":
+        content = _NOT_XML.sub(lambda found: harmless(found[0]), content.decode()).encode()
+        # a layout that is solved ends a hair to either side of 0, and -0 is written as such
+        content = re.sub(rb'(?<=[ "(,])-0(?=[ ",)\n])', b"0", content)
+    return content
+
+
+def text_colour(image: Any, value: float) -> str:
+    """Almost black, or white, whichever has the greater contrast with the cell (WCAG 2.2: they are
+    equal at a luminance of 0.179).
+    """
+    red, green, blue = (_linear(channel) for channel in image.cmap(image.norm(value))[:3])
+    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    return "white" if luminance < 0.179 else ON_LIGHT
+
+
+def _linear(channel: float) -> float:
+    """From sRGB."""
+    return channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4
+
+
+# Points with their intervals, the same in every figure that has them.
+
+
+@dataclass(frozen=True)
+class BarStyle:
+    """How some points are drawn.
+
+    shift: printer's points to the side, for those that would cover one another.
+    """
+
+    label: str
+    colour: str
+    fill: str
+    shift: float = 0.0
+
+
+def draw_bars(
+    ax: Axes,
+    places: Sequence[float],
+    values: Sequence[float],
+    intervals: Sequence[tuple[float, float]],
+    style: BarStyle,
+) -> None:
+    """Draws values with their intervals at these places of the axis."""
+    # drawn from the point to the interval's ends, which need not lie on both sides of it
+    ends = list(zip(values, intervals, strict=True))
+    below = [max(value - low, 0) for value, (low, _) in ends]
+    above = [max(high - value, 0) for value, (_, high) in ends]
+    bars = ax.errorbar(
+        places,
+        values,
+        yerr=[below, above],
+        fmt="o",
+        color=style.colour,
+        elinewidth=1.4,
+        capsize=3,
+        transform=shift_points(ax, style.shift),
+    )
+    bars.lines[0].set(markersize=7, markerfacecolor=style.fill, markeredgecolor=style.colour)
+    bars.set_label(style.label)
+    for place, (value, interval) in zip(places, ends, strict=True):
+        # what is shifted does not count by itself
+        ax.update_datalim([(place, end) for end in (*interval, value)])
+    ax.autoscale_view()
+
+
+def shift_points(ax: Axes, shift: float) -> Transform:
+    """Places of the data, a few printer's points to the side: the numbers on the axis stay true."""
+    from matplotlib.transforms import ScaledTranslation
+
+    assert ax.figure is not None
+    return ax.transData + ScaledTranslation(shift / 72, 0, ax.figure.dpi_scale_trans)
+
+
+# A heatmap: a number in every cell, what stands below it in smaller print, one colour scale for
+# all.
 
 INCHES = 0.95
 """The side of a cell."""
@@ -170,3 +282,16 @@ def _write_briefly(
         color=colour,
         parse_math=False,
     )
+
+
+# Writes a figure with the numbers it shows beside it.
+
+
+def save_figure(stem: Path, figure: Figure, content: Any, *, with_png: bool = True) -> bytes:
+    """Writes STEM.svg, STEM.png and, in STEM.json, the numbers they show; returns the SVG."""
+    svg = render_figure(figure, "svg")
+    write_bytes(stem.with_name(f"{stem.name}.svg"), svg)
+    if with_png:
+        write_bytes(stem.with_name(f"{stem.name}.png"), render_figure(figure, "png"))
+    write_json(stem.with_name(f"{stem.name}.json"), content)
+    return svg
