@@ -17,6 +17,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from bench.prune_loss import CASES, error_of, summarize, true_loss
+from litotes.core.figures import BAR, GAP, INK, save_figure
+from litotes.core.json_text import load_json
+from litotes.core.numbers import format_signed
+from litotes.core.storage import write_text
 from reproduction.paragraphs import paragraph, replace_between, table_lines
 
 ROOT = Path(__file__).parent.parent

@@ -1,11 +1,13 @@
-"""What all figures share: colours that everyone can tell apart, and bytes that are the same for the
-same figure.
+"""Figures: a canvas, what several figures share (points with intervals, heatmaps, a plain frame),
+and files whose bytes are the same for the same figure.
+
+matplotlib takes half a second to import, so it is imported here alone and when something is drawn.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -13,7 +15,7 @@ from textwrap import fill, wrap
 from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings, filterwarnings
 
-from litotes.core.harmless import harmless
+from litotes.core.text import harmless
 from litotes.core.storage import write_bytes, write_json
 
 if TYPE_CHECKING:
@@ -33,8 +35,15 @@ _NOT_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-
 """Control characters, which a label may hold and XML may not, and those that turn the direction."""
 
 
+def new_figure(width: float, height: float) -> Figure:
+    """Makes an empty figure of so many inches, whose parts keep clear of one another."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
 def render_figure(picture: Figure, kind: str) -> bytes:
-    """The figure as `svg` or `png`; the same figure gives the same bytes.
+    """Renders a figure as `svg` or `png`; the same figure gives the same bytes.
 
     Glyphs that matplotlib's font lacks, many emoji among them, a browser finds elsewhere in an SVG;
     a PNG has a box there. Neither needs a warning.
@@ -56,21 +65,37 @@ def render_figure(picture: Figure, kind: str) -> bytes:
     return content
 
 
-def text_colour(image: Any, value: float) -> str:
-    """Almost black, or white, whichever has the greater contrast with the cell (WCAG 2.2: they are
-    equal at a luminance of 0.179).
-    """
-    red, green, blue = (_linear(channel) for channel in image.cmap(image.norm(value))[:3])
-    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
-    return "white" if luminance < 0.179 else ON_LIGHT
+def save_figure(stem: Path, figure: Figure, content: Any, *, with_png: bool = True) -> bytes:
+    """Writes STEM.svg, STEM.png and, in STEM.json, the numbers they show; returns the SVG."""
+    svg = render_figure(figure, "svg")
+    write_bytes(stem.with_name(f"{stem.name}.svg"), svg)
+    if with_png:
+        write_bytes(stem.with_name(f"{stem.name}.png"), render_figure(figure, "png"))
+    write_json(stem.with_name(f"{stem.name}.json"), content)
+    return svg
 
 
-def _linear(channel: float) -> float:
-    """From sRGB."""
-    return channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4
+def hide_frame(ax: Axes) -> None:
+    """Leaves the two axes that have numbers."""
+    ax.spines[["top", "right"]].set_visible(False)
 
 
-# Points with their intervals, the same in every figure that has them.
+def add_legend(picture: Figure, axes: Iterable[Axes], *, n_columns: int) -> None:
+    """Puts one legend below all axes; a label that several things have is named once."""
+    entries: dict[str, Any] = {}
+    for ax in axes:
+        entries |= dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
+    picture.legend(
+        entries.values(),
+        entries.keys(),
+        loc="outside lower center",
+        ncols=n_columns,
+        frameon=False,
+        fontsize=8,
+    )
+
+
+# Points with their intervals
 
 
 @dataclass(frozen=True)
@@ -124,8 +149,7 @@ def shift_points(ax: Axes, shift: float) -> Transform:
     return ax.transData + ScaledTranslation(shift / 72, 0, ax.figure.dpi_scale_trans)
 
 
-# A heatmap: a number in every cell, what stands below it in smaller print, one colour scale for
-# all.
+# Heatmaps: a number in every cell, what stands below it in smaller print, one colour scale for all
 
 INCHES = 0.95
 """The side of a cell."""
@@ -139,7 +163,9 @@ _FEWEST_INCHES = 0.4
 _ROOMY = 0.8
 """Inches of a cell that holds three decimals, and what stands below them."""
 
-_LETTER = 0.085  # inches of a letter in names and titles
+LETTER = 0.085
+"""Inches of a letter in names and titles."""
+
 _LONGEST = 14  # letters of a name in a line, where cells are small
 
 
@@ -159,7 +185,7 @@ class Heatmap:
 
 def draw_heatmap(shown: Heatmap, ax: Axes, *, inches: float = INCHES) -> Any:
     """Draws one heatmap into the given axes; returns the image, for a colour bar. A cell without a
-    number stays empty. inches: the side of a cell.
+    number stays empty. inches: the side of a cell; a small one has two decimals and nothing else.
     """
     values = [
         [shown.values.get((row, column), float("nan")) for column in shown.columns]
@@ -170,35 +196,54 @@ def draw_heatmap(shown: Heatmap, ax: Axes, *, inches: float = INCHES) -> Any:
     for place, row in enumerate(shown.rows):
         for number, column in enumerate(shown.columns):
             value, small = shown.values.get((row, column)), shown.small.get((row, column), "")
+            lines = [(0.0, small, 8)]  # (how far below the middle, text, size)
+            if inches < _ROOMY:
+                why = (small.replace(" ", "\n"), 6)
+                lines = [(0.0, *(why if value is None else (f"{value:.2f}", 9)))]
+            elif value is not None:
+                lines = [(-0.08 if small else 0.0, f"{value:.3f}", 12), (0.24, small, 8)]
             colour = "#666666" if value is None else text_colour(image, value)
-            if inches >= _ROOMY:
-                _write(ax, (place, number), value, small, colour=colour)
-            else:
-                _write_briefly(ax, (place, number), value, small, colour=colour)
+            centred: dict[str, Any] = {"ha": "center", "va": "center", "color": colour}
+            for below, text, size in lines:
+                ax.text(number, place + below, text, fontsize=size, parse_math=False, **centred)
     return image
 
 
-def stacked_figure(heatmaps: Sequence[Heatmap]) -> Figure:
-    """The heatmaps one below another with their colour bar at the end, for a phone.
-
-    Small cells show two decimals and nothing else.
+def text_colour(image: Any, value: float) -> str:
+    """Almost black, or white, whichever has the greater contrast with the cell (WCAG 2.2: they are
+    equal at a luminance of 0.179).
     """
-    from matplotlib.figure import Figure  # takes half a second; only pictures need it
+    red, green, blue = (_linear(channel) for channel in image.cmap(image.norm(value))[:3])
+    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    return "white" if luminance < 0.179 else ON_LIGHT
 
+
+def _linear(channel: float) -> float:
+    """From sRGB."""
+    return channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4
+
+
+def add_colour_bar(picture: Figure, image: Any, axes: Iterable[Axes], **place: Any) -> None:
+    """One scale for all heatmaps: any image stands for the others."""
+    bar = picture.colorbar(image, ax=list(axes), pad=0.02, **place)
+    bar.set_label("macro-F1")
+    bar.outline.set_visible(False)
+
+
+def stacked_figure(heatmaps: Sequence[Heatmap]) -> Figure:
+    """Draws the heatmaps one below another with their colour bar at the end, for a phone."""
     inches = min(_cell_inches(one) for one in heatmaps)
     n_columns = max(len(one.columns) for one in heatmaps)
     width = max(_NARROW, inches * n_columns + _names_inches(heatmaps))
     heights = [_stacked_height(one, inches) for one in heatmaps]
-    picture = Figure(figsize=(width, sum(heights) + 0.6))
+    picture = new_figure(width, sum(heights) + 0.6)
     picture.set_layout_engine("constrained", hspace=0.08)
     axes = picture.subplots(len(heatmaps), 1, squeeze=False, height_ratios=heights)[:, 0]
     for one, ax in zip(heatmaps, axes, strict=True):
         image = draw_heatmap(one, ax, inches=inches)
-        title = fill(" ".join(one.title.split()), int(width / _LETTER) - 6)
+        title = fill(" ".join(one.title.split()), int(width / LETTER) - 6)
         ax.set_title(title, pad=8, fontsize=11, parse_math=False)
-    bar = picture.colorbar(image, ax=list(axes), orientation="horizontal", aspect=24, pad=0.02)
-    bar.set_label("macro-F1")
-    bar.outline.set_visible(False)
+    add_colour_bar(picture, image, axes, orientation="horizontal", aspect=24)
     return picture
 
 
@@ -211,12 +256,12 @@ def _cell_inches(shown: Heatmap) -> float:
 def _names_inches(heatmaps: Sequence[Heatmap]) -> float:
     """Across, of the names of the rows and their label."""
     lines = [line for one in heatmaps for name in one.rows for line in _lines(name)]
-    return _LETTER * max(map(len, lines)) + 0.5
+    return LETTER * max(map(len, lines)) + 0.5
 
 
 def _stacked_height(shown: Heatmap, inches: float) -> float:
     """With its title, the names of the columns and their label."""
-    names = [_LETTER * len(line) for name in shown.columns for line in _lines(name)]
+    names = [LETTER * len(line) for name in shown.columns for line in _lines(name)]
     upright = 0.2 * max(len(_lines(name)) for name in shown.columns)
     below = max(names) if max(names) > inches else upright
     return inches * len(shown.rows) + below + 0.9
@@ -231,7 +276,7 @@ def _label_axes(shown: Heatmap, ax: Axes, inches: float) -> None:
     """Names of columns are broken into lines, and stand upright where even a word is too wide."""
     columns = [wrap_to(name, inches) for name in shown.columns]
     longest = max((len(line) for name in columns for line in name.split("\n")), default=0)
-    rotation = 90 if longest * _LETTER > inches else 0
+    rotation = 90 if longest * LETTER > inches else 0
     if rotation:
         columns = ["\n".join(_lines(name)) for name in shown.columns]
     rows = (
@@ -243,55 +288,10 @@ def _label_axes(shown: Heatmap, ax: Axes, inches: float) -> None:
     ax.set_xlabel("tested on")
     ax.set_ylabel(shown.row_label)
     ax.set_title(shown.title, pad=8, fontsize=11, parse_math=False)
-    for spine in ax.spines.values():
-        spine.set_visible(False)
+    ax.spines[:].set_visible(False)
 
 
 def wrap_to(name: str, inches: float) -> str:
-    """The name in lines of so many inches, words and hyphens kept together."""
-    n_letters = max(1, int(inches / _LETTER))
+    """Breaks the name into lines of so many inches, words and hyphens kept together."""
+    n_letters = max(1, int(inches / LETTER))
     return "\n".join(wrap(name, n_letters, break_long_words=False, break_on_hyphens=False))
-
-
-def _write(
-    ax: Axes, place: tuple[int, int], value: float | None, small: str, *, colour: str
-) -> None:
-    row, column = place
-    centred: dict[str, Any] = {"ha": "center", "va": "center", "color": colour}
-    if value is not None:
-        above = 0.08 if small else 0
-        ax.text(column, row - above, f"{value:.3f}", fontsize=12, **centred)
-    below = 0.24 if value is not None else 0
-    ax.text(column, row + below, small, fontsize=8, parse_math=False, **centred)
-
-
-def _write_briefly(
-    ax: Axes, place: tuple[int, int], value: float | None, small: str, *, colour: str
-) -> None:
-    """Two decimals; where there is no number, why."""
-    row, column = place
-    text = small.replace(" ", "\n") if value is None else f"{value:.2f}"
-    size = 6 if value is None else 9
-    ax.text(
-        column,
-        row,
-        text,
-        fontsize=size,
-        ha="center",
-        va="center",
-        color=colour,
-        parse_math=False,
-    )
-
-
-# Writes a figure with the numbers it shows beside it.
-
-
-def save_figure(stem: Path, figure: Figure, content: Any, *, with_png: bool = True) -> bytes:
-    """Writes STEM.svg, STEM.png and, in STEM.json, the numbers they show; returns the SVG."""
-    svg = render_figure(figure, "svg")
-    write_bytes(stem.with_name(f"{stem.name}.svg"), svg)
-    if with_png:
-        write_bytes(stem.with_name(f"{stem.name}.png"), render_figure(figure, "png"))
-    write_json(stem.with_name(f"{stem.name}.json"), content)
-    return svg
