@@ -15,8 +15,8 @@ from textwrap import fill, wrap
 from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings, filterwarnings
 
-from litotes.core.text import harmless
 from litotes.core.storage import write_bytes, write_json
+from litotes.core.text import harmless
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,8 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from litotes.core.text import harmless
 from litotes.core.numbers import counted, format_signed
+from litotes.core.text import harmless
 from litotes.core.version import __version__
 
 if TYPE_CHECKING:
