@@ -10,8 +10,7 @@ from pathlib import Path
 
 from litotes.core.text import markdown
 from litotes.data.rewrites import REWRITES, TOPICS
-from litotes.data.rewrites.atlas import VARIETIES
-from litotes.data.rewrites.rewrite import Rewrite
+from litotes.data.rewrites.rewrite import VARIETIES, Rewrite
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "reference" / "rewrites.md"

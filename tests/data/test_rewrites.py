@@ -10,10 +10,9 @@ from time import process_time
 import pytest
 
 from litotes.data.rewrites import REWRITES, TOPICS
-from litotes.data.rewrites.atlas import COMMON, FEATURES, VARIETIES
 from litotes.data.rewrites.control import control_of, word_distance
-from litotes.data.rewrites.rewrite import Rewrite
-from litotes.data.rewrites.verbs import VERBS
+from litotes.data.rewrites.rewrite import COMMON, FEATURES, VARIETIES, Rewrite
+from litotes.data.rewrites.vocabulary import VERBS
 
 EWAVE = Path(__file__).parents[3] / "shared" / "data" / "ewave" / "ewave.csv.gz"
 
@@ -184,7 +183,7 @@ def test_the_atlas_says_what_ewave_says() -> None:
 
 
 def test_forms_of_verbs() -> None:
-    forms = {verb.base: verb for verb in VERBS.values()}
+    forms = {verb.base: verb for verb in VERBS}
     assert (forms["go"].third, forms["go"].past, forms["go"].ing) == ("goes", "went", "going")
     assert (forms["try"].third, forms["try"].past) == ("tries", "tried")
     assert (forms["stop"].past, forms["stop"].ing) == ("stopped", "stopping")

@@ -12,7 +12,7 @@ from litotes.core.values import Example, Task
 from litotes.data.corpus import Corpus
 from litotes.data.folds import Folds
 from litotes.data.rewrites import REWRITES
-from litotes.data.rewrites.augmentation import rewrite_share
+from litotes.data.rewrites.rewrite import rewrite_share
 from litotes.pruning.cross_fitting import _FoldJob
 from litotes.training.recipe import Recipe
 from litotes.training.training_data import prepare, unlabelled_texts

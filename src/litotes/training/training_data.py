@@ -13,7 +13,7 @@ from litotes.data.corpus import Corpus
 from litotes.data.decontamination import remove_texts_of
 from litotes.data.keys import example_key
 from litotes.data.rewrites import REWRITES
-from litotes.data.rewrites.augmentation import rewrite_share
+from litotes.data.rewrites.rewrite import rewrite_share
 from litotes.data.sources import has_prefix, load, load_with_test_part
 from litotes.data.sources.labels import unknown_note
 from litotes.data.tasks import unknown_labels

@@ -21,7 +21,7 @@ from difflib import SequenceMatcher
 from random import Random
 from string import ascii_lowercase
 
-from litotes.data.rewrites.words import FUNCTION_WORDS
+from litotes.data.rewrites.vocabulary import FUNCTION_WORDS
 
 _WORD = re.compile(r"(?:https?://|www\.)\S+|[@#]?\w+(?:['’]\w+)*")
 _PLAIN = re.compile(r"[A-Za-z]{2,}")
