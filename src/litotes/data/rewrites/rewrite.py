@@ -1,13 +1,13 @@
-"""A rewrite puts one feature of a variety of English into a text and keeps its meaning.
+r"""A rewrite puts one feature of a variety of English into a text and keeps its meaning.
 
-Rules are data: each file of `rules/` holds a topic, each of its tables a rule, which finds places by
-a pattern and writes other words there. The language of rules:
+Rules are data: each file of `rules/` holds a topic, each of its tables a rule, which finds places
+by a pattern and writes other words there. The language of rules:
 
 * A pattern is a regular expression, matched in any case and at word boundaries. A line break in it
   says nothing; a straight apostrophe finds a curly one too. `{name}` is a pattern of the file's
-  `[patterns]`, `{swap}` any word of the step's table `swap`, `{@nouns food -idea}` any word of a list
-  (`words_of`), `{sentence}` the beginning of a sentence.
-* `write` holds the new words: `\\1` is a group, `{1:past}` that group in another form (`_write`).
+  `[patterns]`, `{swap}` any word of the step's table `swap`, `{@nouns food -idea}` any word of a
+  list (`words_of`), `{sentence}` the beginning of a sentence.
+* `write` holds the new words: `\1` is a group, `{1:past}` that group in another form (`_write`).
   Without `find` a rule finds the words of `swap`, without `write` it writes theirs. New words begin
   and are accented as the old did, unless `case = false`.
 * `after`: what must follow. `unless`: what must not. `unless_before`: what must not stand straight
@@ -241,9 +241,8 @@ def _write(template: str, swap: Mapping[str, str]) -> Callable[[re.Match[str]], 
             return keep_case(word, swap[plain]) if form == "swap_cased" else swap[plain]
         return _FORMS[form](word, plain)
 
-    return lambda found: re.sub(
-        r"\{(\d)(?::(\w+))?\}", lambda place: formed(found, place), template
-    )
+    places = re.compile(r"\{(\d)(?::(\w+))?\}")
+    return lambda found: places.sub(lambda place: formed(found, place), template)
 
 
 _FORMS: dict[str, Callable[[str, str], str]] = {
