@@ -22,7 +22,7 @@ from litotes.core.values import Answer
 from litotes.data.corpus import Corpus
 from litotes.data.sources import load
 from litotes.evaluation.evaluate import TaskPredictions, predict_corpus
-from litotes.evaluation.set_coverage import SetCoverage, set_coverages
+from litotes.evaluation.unsure import SetCoverage, set_coverages
 from litotes.model.calibration import Calibration
 from litotes.model.label_sets import LabelSets, find_labels, fit_bound, label_shares
 from litotes.prediction.predictor import Predictor

@@ -24,8 +24,7 @@ import numpy as np
 from litotes.core.errors import UserError
 from litotes.core.json_text import read_as
 from litotes.core.numbers import Floats
-from litotes.evaluation.intervals import seed_margin, widen_interval
-from litotes.evaluation.significance import holm, permutation_test
+from litotes.evaluation.significance import holm, permutation_test, seed_margin, widen_interval
 from litotes.evaluation.stress.statistics import clustered_interval, sign_test
 from litotes.study.overall import Estimate, weighted_sum
 from litotes.study.run_files import CellAnswers

@@ -1,7 +1,7 @@
 """Means over seeds with intervals, from what each text adds to a score.
 
 Texts are drawn with replacement, the same for all seeds and both systems of a comparison; the
-spread over seeds widens the interval (`litotes.evaluation.intervals`).
+spread over seeds widens the interval (`litotes.evaluation.significance`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litotes.data.words.corpus import Span
-from litotes.evaluation.intervals import seed_margin, widen_interval
 from litotes.evaluation.scores import interval
+from litotes.evaluation.significance import seed_margin, widen_interval
 from litotes.training.tagging.scores import draw_texts, f1_from, span_overlap
 from reproduction.roc import roc_area
 

@@ -18,14 +18,15 @@ from litotes.core.errors import UserError
 from litotes.core.values import Answer, Example, Task
 from litotes.data.agreement import annotator_kappa
 from litotes.evaluation.evaluate import TaskPredictions
-from litotes.evaluation.gap_statistics import (
+from litotes.evaluation.gaps import (
+    check_columns,
     cohen_kappa,
+    find_gaps,
     normal_power,
     share_interval,
     share_power,
     share_test,
 )
-from litotes.evaluation.gaps import check_columns, find_gaps
 from litotes.evaluation.reliability import ece_by_chance
 from litotes.evaluation.scores import bootstrap
 

@@ -12,15 +12,16 @@ from scipy.special import ndtri
 from sklearn.metrics import f1_score
 
 from litotes.core.numbers import confusion, macro_f1
-from litotes.evaluation.answer_patterns import find_patterns, split_draws
-from litotes.evaluation.intervals import (
+from litotes.evaluation.scores import bootstrap, interval
+from litotes.evaluation.significance import (
+    find_patterns,
     mean_interval,
     scores_of,
     seed_margin,
+    split_draws,
     text_bootstrap,
     widen_interval,
 )
-from litotes.evaluation.scores import bootstrap, interval
 
 Array = np.ndarray[Any, Any]
 RATE = 0.35

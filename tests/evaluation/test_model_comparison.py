@@ -11,8 +11,7 @@ import pytest
 from litotes.core.errors import UserError
 from litotes.core.values import Answer, Example, Task
 from litotes.data.corpus import Corpus
-from litotes.evaluation.evaluate import TaskPredictions
-from litotes.evaluation.model_comparison import compare_models
+from litotes.evaluation.evaluate import TaskPredictions, compare_models
 from litotes.evaluation.significance import holm
 
 WORDS = ("negative", "positive")

@@ -13,8 +13,7 @@ from sklearn.metrics import brier_score_loss
 
 from litotes.core.errors import UserError
 from litotes.core.figures import render_figure
-from litotes.evaluation.reliability import Reliability, reliability
-from litotes.evaluation.reliability_figure import figure
+from litotes.evaluation.reliability import Reliability, figure, reliability
 from litotes.model.calibration import Calibration, fit_calibration
 
 Array = np.ndarray[Any, Any]

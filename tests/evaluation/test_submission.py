@@ -22,8 +22,14 @@ from litotes.core.errors import UserError
 from litotes.core.values import Task
 from litotes.data.tasks import SARCASM, SENTIMENT, SENTIMENT_3
 from litotes.evaluation import submission as module
-from litotes.evaluation.shared_task import COLUMNS, read_wide, score_files
-from litotes.evaluation.submission import Submission, answer, write_submission
+from litotes.evaluation.shared_task import (
+    COLUMNS,
+    Submission,
+    answer,
+    read_wide,
+    score_files,
+    write_submission,
+)
 from litotes.prediction.predictor import Predictor
 from litotes.training.recipe import Recipe
 from litotes.training.run import train

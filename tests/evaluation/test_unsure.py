@@ -20,9 +20,14 @@ from litotes.core.values import Example
 from litotes.data.corpus import Corpus
 from litotes.data.sources import load
 from litotes.evaluation.evaluate import predict_corpus
-from litotes.evaluation.risk_coverage import risk_coverage
-from litotes.evaluation.set_coverage import binomial_share, set_coverages
-from litotes.evaluation.unsure import UnsureResult, calibrate_folder, folder_to_calibrate
+from litotes.evaluation.reliability import risk_coverage
+from litotes.evaluation.unsure import (
+    UnsureResult,
+    binomial_share,
+    calibrate_folder,
+    folder_to_calibrate,
+    set_coverages,
+)
 from litotes.model.builtin import LIGHT_VARIABLE
 from litotes.model.folder import open_model
 from litotes.model.revision import whole_copy, write_label_sets

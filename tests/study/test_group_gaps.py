@@ -14,7 +14,7 @@ from made_study import LABELS, results_of, score_table, study_of
 from litotes.core.values import Answer, Example, Task
 from litotes.evaluation.evaluate import TaskPredictions
 from litotes.evaluation.gaps import find_gaps
-from litotes.evaluation.risk_coverage import risk_coverage
+from litotes.evaluation.reliability import risk_coverage
 from litotes.study import group_gaps
 from litotes.study.gap_html import gaps_part, risk_table
 from litotes.study.gap_words import gap_sentences, gap_summary, risk_summary

@@ -15,8 +15,7 @@ from litotes.core.errors import UserError
 from litotes.core.figures import render_figure
 from litotes.core.html import inline
 from litotes.data.sources import load
-from litotes.evaluation.cross_matrix import CrossMatrix, MatrixCell, make_cell
-from litotes.evaluation.matrix_figure import figure
+from litotes.evaluation.cross_matrix import CrossMatrix, MatrixCell, figure, make_cell
 from litotes.study.matrix import MatrixResult, cross, describe_matrix, folder_name
 from litotes.study.output import write_report
 from litotes.study.page import Pictures

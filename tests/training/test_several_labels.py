@@ -15,7 +15,7 @@ from litotes.core.values import Answer, Prediction, Task
 from litotes.data.several import BETWEEN, split_labels
 from litotes.data.sources import load
 from litotes.evaluation.evaluate import CellScores
-from litotes.evaluation.several_scores import SeveralScores, score_several
+from litotes.evaluation.scores import SeveralScores, score_several
 from litotes.exporting.export import export_models
 from litotes.model.calibration import Calibration
 from litotes.model.folder import open_model

@@ -16,8 +16,7 @@ from litotes.core.progress import Watch, ignore_progress
 from litotes.data.corpus import Corpus
 from litotes.data.sources import load
 from litotes.evaluation import evaluate as scoring
-from litotes.evaluation.evaluate import CellScores
-from litotes.evaluation.fair_texts import select_fair_texts
+from litotes.evaluation.evaluate import CellScores, select_fair_texts
 from litotes.evaluation.unsure import UnsureResult, calibrate_folder, folder_to_calibrate
 from litotes.model.builtin import BUILTIN
 from litotes.model.hub import OnHub, pull_model, push_model

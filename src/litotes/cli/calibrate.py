@@ -12,8 +12,7 @@ from litotes.cli.selection import add_where, parse_where, select_texts
 
 if TYPE_CHECKING:
     from litotes.data.corpus import Corpus
-    from litotes.evaluation.set_coverage import SetCoverage
-    from litotes.evaluation.unsure import UnsureResult
+    from litotes.evaluation.unsure import SetCoverage, UnsureResult
     from litotes.model.folder import ModelFolder
 
 ABOUT = """\
@@ -53,7 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, say
-    from litotes.evaluation.fair_texts import map_labels_as_trained
+    from litotes.evaluation.evaluate import map_labels_as_trained
     from litotes.evaluation.unsure import folder_to_calibrate
     from litotes.model.folder import open_model
 
@@ -78,8 +77,7 @@ def _calibrate(
     from litotes.cli.display import progress
     from litotes.cli.predictors import load_predictor
     from litotes.evaluation.evaluate import predict_corpus
-    from litotes.evaluation.set_coverage import set_coverages
-    from litotes.evaluation.unsure import calibrate_folder
+    from litotes.evaluation.unsure import calibrate_folder, set_coverages
 
     checked = None
     if options.check is not None:

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from litotes.evaluation.evaluate import CellScores
-    from litotes.evaluation.scores import RegressionScores, Scores
-    from litotes.evaluation.several_scores import SeveralScores
+    from litotes.evaluation.scores import RegressionScores, Scores, SeveralScores
 
 _SECONDS_BETWEEN_LINES = 5.0
 
@@ -199,8 +198,7 @@ def print_scores(rows: Sequence[CellScores]) -> None:
     """Scores as a table, each with its interval and its majority line; those of several labels and
     of numbers apart.
     """
-    from litotes.evaluation.scores import Scores
-    from litotes.evaluation.several_scores import SeveralScores
+    from litotes.evaluation.scores import Scores, SeveralScores
 
     labels, several, numbers = [], [], []
     for row in rows:

@@ -18,11 +18,10 @@ from litotes.core.errors import has_extra
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from litotes.evaluation.evaluate import CellScores, TaskPredictions
+    from litotes.evaluation.evaluate import CellScores, ModelDifference, TaskPredictions
     from litotes.evaluation.gaps import Gaps
-    from litotes.evaluation.model_comparison import ModelDifference
-    from litotes.evaluation.set_coverage import SetCoverage
     from litotes.evaluation.slices.search import Slices
+    from litotes.evaluation.unsure import SetCoverage
 
 ABOUT = """\
 Scores a model on labelled texts, with 95 % intervals and the majority line, for each variety
@@ -57,12 +56,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, print_scores, progress, say
-    from litotes.evaluation.evaluate import predict_corpus, score_cells, score_warnings
-    from litotes.evaluation.fair_texts import map_labels_as_trained
+    from litotes.evaluation.evaluate import (
+        compare_models,
+        map_labels_as_trained,
+        predict_corpus,
+        score_cells,
+        score_warnings,
+    )
     from litotes.evaluation.gaps import check_columns, find_gaps
-    from litotes.evaluation.model_comparison import compare_models
-    from litotes.evaluation.set_coverage import set_coverages
     from litotes.evaluation.slices.search import find_slices
+    from litotes.evaluation.unsure import set_coverages
     from litotes.model.folder import kind_of, open_model
 
     evaluate_other_kind = command_of(kind_of(options.model), "evaluate")

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from litotes.evaluation.gaps import Gap, Gaps, Group
-    from litotes.evaluation.group_spread import Spread
+    from litotes.evaluation.gaps import Gap, Gaps, Group, Spread
 
 _GROUP_COLUMNS = (
     "task",

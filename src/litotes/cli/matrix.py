@@ -74,7 +74,7 @@ def _write(result: MatrixResult, out: Path) -> None:
     from litotes.core.figures import render_figure, stacked_figure
     from litotes.core.html import inline
     from litotes.core.storage import write_bytes, write_json
-    from litotes.evaluation.matrix_figure import figure, of_matrix
+    from litotes.evaluation.cross_matrix import figure, of_matrix
     from litotes.study.output import write_report
     from litotes.study.page import Pictures
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from litotes.evaluation.set_coverage import SetCoverage, Share
+    from litotes.evaluation.unsure import SetCoverage, Share
 
 _COLUMNS = (
     "task",

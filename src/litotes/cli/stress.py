@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> None:
 
 def _stress(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, print_lines, progress
-    from litotes.evaluation.fair_texts import map_labels_as_trained
+    from litotes.evaluation.evaluate import map_labels_as_trained
     from litotes.evaluation.stress.measure import N_TEXTS, stress
     from litotes.evaluation.stress.output import write_stress
     from litotes.model.folder import open_model

@@ -11,7 +11,7 @@ from litotes.cli.predictors import load_predictors
 
 if TYPE_CHECKING:
     from litotes.core.values import Task
-    from litotes.evaluation.submission import Submission
+    from litotes.evaluation.shared_task import Submission
 
 ABOUT = """\
 Answers the shared task's texts with a model and writes the file to hand in, checked row by row
@@ -43,8 +43,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, print_lines, progress, say
     from litotes.core.numbers import counted
-    from litotes.evaluation.shared_task import TASKS
-    from litotes.evaluation.submission import ANSWER, answer, write_submission
+    from litotes.evaluation.shared_task import ANSWER, TASKS, answer, write_submission
 
     out = _archive(options)
     predictors = load_predictors(options, options.model)
@@ -72,7 +71,7 @@ def _count_labels(submission: Submission, task: Task) -> dict[str, int]:
 def _archive(options: argparse.Namespace) -> Path:
     from litotes.core.errors import UserError
     from litotes.core.storage import find_target
-    from litotes.evaluation.submission import ANSWER
+    from litotes.evaluation.shared_task import ANSWER
 
     out = Path(options.out or "answer.zip")
     if out.suffix.lower() != ".zip":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import compress
 from typing import Any
@@ -16,10 +16,24 @@ from litotes.core.text import one_line
 from litotes.core.values import Answer, Example, Prediction, Task
 from litotes.data.cells import ALL, NAMELESS, cell_of
 from litotes.data.corpus import Corpus
-from litotes.evaluation.reliability import Reliability, ece_by_chance, reliability
-from litotes.evaluation.risk_coverage import RiskCoverage, risk_coverage
-from litotes.evaluation.scores import RegressionScores, Scores, score, score_regression
-from litotes.evaluation.several_scores import SeveralScores, score_several
+from litotes.evaluation.reliability import (
+    Reliability,
+    RiskCoverage,
+    ece_by_chance,
+    reliability,
+    risk_coverage,
+)
+from litotes.evaluation.scores import (
+    RegressionScores,
+    Scores,
+    SeveralScores,
+    score,
+    score_regression,
+    score_several,
+)
+from litotes.evaluation.significance import SIGNIFICANT, Difference, difference, holm
+from litotes.model.folder import ModelFolder
+from litotes.model.trained_texts import text_hash
 from litotes.prediction.answers import known_varieties
 from litotes.prediction.predictor import Predictor
 
@@ -281,3 +295,145 @@ def check_labels(task: Task, corpus: Corpus) -> None:
             f" (it knows {', '.join(task.labels)}). Select or map the labels first (bicodemix:"
             " classes=2)."
         )
+
+
+# Which texts of a corpus a model may be scored on: the test split, or texts it has not seen, with
+# labels that it knows.
+
+
+def select_fair_texts(corpus: Corpus, trained_on: Set[str] | None) -> Corpus:
+    """The test split; of a corpus without one, all texts that the model was not trained on.
+
+    trained_on: the hashes of the texts it was; None: its folder does not state them. What the user
+    should know is in the notes of the corpus.
+    """
+    if corpus.splits() != ("train",):
+        return warn_of_trained_texts(corpus.where(split=corpus.test_split()), trained_on)
+    if trained_on is None:
+        return corpus.with_notes(
+            f"{corpus.name} has no split: all of its {len(corpus)} texts are used. Whether the"
+            " model was trained on some of them is not known, since its folder does not state its"
+            " texts."
+        )
+    fresh = tuple(example for example in corpus if text_hash(example) not in trained_on)
+    n_seen = len(corpus) - len(fresh)
+    if not fresh:
+        raise UserError(
+            f"The model was trained on all {n_seen} texts of {corpus.name}: scores on them would"
+            " say nothing. Give texts that are new to it."
+        )
+    if not n_seen:
+        note = f"{corpus.name} has no split: all of its {len(corpus)} texts are used."
+    else:
+        note = (
+            f"{corpus.name} has no split: the {len(fresh)} texts that the model was not trained on"
+            f" are used, {n_seen} others are left out."
+        )
+    return replace(corpus, examples=fresh).with_notes(note)
+
+
+def warn_of_trained_texts(corpus: Corpus, trained_on: Set[str] | None) -> Corpus:
+    """The same corpus, with a note where the model was trained on some of its texts."""
+    n_seen = sum(text_hash(example) in trained_on for example in corpus) if trained_on else 0
+    if not n_seen:
+        return corpus
+    return corpus.with_notes(
+        f"WARNING: the model was trained on {n_seen} of these {len(corpus)} texts: scores on them"
+        " are too high."
+    )
+
+
+def map_labels_as_trained(corpus: Corpus, folder: ModelFolder) -> Corpus:
+    """The corpus with labels that the model does not know mapped as its recipe maps them."""
+    for part in folder.models:
+        words = {}
+        for task, mapping in _stated_mapping(part).items():
+            if task in corpus.tasks and task in part.tasks:
+                strange = set(corpus.tasks[task].labels) - set(part.tasks[task].labels)
+                words[task] = {word: label for word, label in mapping.items() if word in strange}
+        corpus = corpus.map_labels(words)
+    return corpus
+
+
+def _stated_mapping(folder: ModelFolder) -> dict[str, dict[str, str]]:
+    """The `data.labels` of the recipe that made the model."""
+    recipe = folder.description.get("facts", {}).get("recipe", {})
+    try:
+        return parse_as(dict[str, dict[str, str]], recipe.get("data", {}).get("labels", {}))
+    except ValueError as error:
+        raise folder.damaged(f"the labels of its recipe: {error}") from error
+
+
+# Two models on the same texts: what one gains over the other, over all of them and by cell.
+
+
+@dataclass(frozen=True)
+class ModelDifference:
+    """The first model less the second in one cell; `adjusted_p` is Holm's over all rows."""
+
+    task: str
+    cell: str
+    difference: Difference
+    adjusted_p: float
+
+    @property
+    def is_significant(self) -> bool:
+        return self.adjusted_p < SIGNIFICANT
+
+    def as_json(self) -> dict[str, Any]:
+        rest = {"adjusted_p": self.adjusted_p, "significant": self.is_significant}
+        return {"task": self.task, "cell": self.cell} | self.difference.as_json() | rest
+
+
+def compare_models(
+    own: Mapping[str, TaskPredictions],
+    other: Mapping[str, TaskPredictions],
+    corpus: Corpus,
+    *,
+    seed: int = 0,
+) -> tuple[ModelDifference, ...]:
+    """Rows as those of `score_cells`, for the classification tasks that both models answer."""
+    found = []
+    for task in _common_tasks(own, other):
+        for cell, one in _compare_task(own[task], other[task], corpus, seed=seed):
+            found.append((task, cell, one))
+    adjusted = holm([one.p for _, _, one in found])
+    return tuple(ModelDifference(*row, p) for row, p in zip(found, adjusted, strict=True))
+
+
+def _common_tasks(
+    own: Mapping[str, TaskPredictions], other: Mapping[str, TaskPredictions]
+) -> list[str]:
+    common = [task for task in own if task in other]
+    tasks = [task for task in common if own[task].task.is_choice]
+    if not tasks:
+        raise UserError(
+            "The models have no task in common here that is answered with one label: one answers"
+            f" {', '.join(own)}, the other {', '.join(other)}."
+        )
+    return tasks
+
+
+def _compare_task(
+    own: TaskPredictions, other: TaskPredictions, corpus: Corpus, *, seed: int
+) -> Iterator[tuple[str, Difference]]:
+    """The difference over all texts, then by cell."""
+    first, second = _with_same_labels(own, other)
+    cells = zip(split_by_cell(first, corpus), split_by_cell(second, corpus), strict=True)
+    for (cell, part), (_, theirs) in cells:
+        # (seed, text) each
+        answers = (part.predicted()[np.newaxis], theirs.predicted()[np.newaxis])
+        yield cell, difference(part.gold(), *answers, len(first.task.labels), seed=seed)
+
+
+def _with_same_labels(
+    own: TaskPredictions, other: TaskPredictions
+) -> tuple[TaskPredictions, TaskPredictions]:
+    """Both with the labels of both, in the same order, so that a number means the same word."""
+    labels = tuple(dict.fromkeys([*own.task.labels, *other.task.labels]))
+    task = Task(own.task.name, labels)
+    return _with_task(own, task), _with_task(other, task)
+
+
+def _with_task(predictions: TaskPredictions, task: Task) -> TaskPredictions:
+    return replace(predictions, task=task)

@@ -10,30 +10,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from math import erfc, sqrt
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from litotes.core.errors import UserError
-from litotes.core.numbers import confusion, macro_f1
+from litotes.core.numbers import Counts, Floats, confusion, macro_f1
 from litotes.core.registry import unknown_name
 from litotes.core.text import one_line
 from litotes.core.values import Example
 from litotes.data.agreement import annotator_kappa
 from litotes.data.cells import Cell, cell_of
 from litotes.evaluation.evaluate import TaskPredictions
-from litotes.evaluation.gap_statistics import (
-    cohen_kappa,
-    f1_gap,
-    normal_power,
-    share_interval,
-    share_power,
-    share_test,
-    two_sided,
+from litotes.evaluation.reliability import wilson
+from litotes.evaluation.scores import f1_interval, interval, with_unseen
+from litotes.evaluation.significance import (
+    SIGNIFICANT,
+    AnswerPatterns,
+    find_patterns,
+    holm,
+    scores_of,
+    split_draws,
+    text_bootstrap,
 )
-from litotes.evaluation.group_spread import FEWEST, Spread, find_spread, has_all_labels
-from litotes.evaluation.scores import f1_interval
-from litotes.evaluation.significance import SIGNIFICANT, holm
 
 COLUMNS = ("variety", "source", "cell", "split", "group")
 """What texts may be grouped by: all that a corpus says about a text besides its labels."""
@@ -250,3 +251,269 @@ def _share_gap(hits: Sequence[int], n: Sequence[int]) -> dict[str, Any]:
         "p": share_test(a, n_a, b, n_b),
         "power": share_power(b, n_a, n_b, VISIBLE),
     }
+
+
+# Differences between two groups of texts that share none: shares, intervals, tests and power.
+#
+# test       z = (a − b) / √(p̄ (1 − p̄) (1/n_a + 1/n_b)), p̄ the share of both groups together
+# exact test P(X ≥ k_a), X hypergeometric: k_a + k_b hits dealt to n_a + n_b texts (Fisher 1934);
+# for
+#            few texts or rare hits, where z is no longer normal
+# interval   Newcombe's hybrid score (1998, method 10): with Wilson's limits l, u of each share,
+#            a − b − √((a − l_a)² + (u_b − b)²)   to   a − b + √((u_a − a)² + (b − l_b)²)
+# power      Φ((|δ| − z₀.₉₇₅ s₀) / s₁) for a true gap δ, s₀ and s₁ the standard errors of a − b
+#            without and with the gap
+#
+# Macro-F1 is treated in the same way: z = (a − b) / s with s the standard error if each label's
+# texts
+# were answered alike in both groups, as in both together; its interval is the hybrid of those of
+# each
+# group, `over_texts`. A group's own bootstrap would not do for s: 30 texts without a mistake do
+# not
+# vary at all, and any difference from them would be significant.
+
+_Z = 1.959964  # 97.5 % of the normal distribution lie below
+
+
+def share_interval(a: float, n_a: int, b: float, n_b: int) -> tuple[float, float]:
+    """The 95 % interval of a − b."""
+    return hybrid_interval(a, wilson(a, n_a), b, wilson(b, n_b))
+
+
+def hybrid_interval(
+    a: float, ends_a: tuple[float, float], b: float, ends_b: tuple[float, float]
+) -> tuple[float, float]:
+    """The interval of a − b from those of a and b."""
+    (low_a, high_a), (low_b, high_b) = ends_a, ends_b
+    low = a - b - sqrt((a - low_a) ** 2 + (high_b - b) ** 2)
+    high = a - b + sqrt((high_a - a) ** 2 + (b - low_b) ** 2)
+    return max(low, -1.0), min(high, 1.0)
+
+
+def share_test(a: float, n_a: int, b: float, n_b: int) -> float:
+    """Two-sided p of a = b."""
+    error = _pooled_error(a, n_a, b, n_b)
+    return two_sided(a - b, error)
+
+
+def exact_test(n_hits: tuple[int, int], n: tuple[int, int]) -> float:
+    """One-sided p of the first group having no larger a share of hits than the second."""
+    both, whole = sum(n_hits), sum(n)
+    logs = np.concatenate([[0.0], np.log(np.arange(1, whole + 1))]).cumsum()  # log k!
+
+    def ways(total: int, chosen: NDArray[np.int64]) -> Floats:
+        return np.asarray(logs[total] - logs[chosen] - logs[total - chosen])
+
+    here = np.arange(n_hits[0], min(n[0], both) + 1)  # as many hits in the first group, or more
+    all_ways = ways(whole, np.array(both))
+    chances = np.exp(ways(n[0], here) + ways(n[1], both - here) - all_ways)
+    return min(float(chances.sum()), 1.0)
+
+
+def share_power(share: float, n_a: int, n_b: int, gap: float) -> float:
+    """The chance that `share_test` is under 0.05 if group b has this share and a has less by `gap`;
+    if so much less is impossible, more.
+    """
+    other = share - gap if share >= gap else share + gap
+    without = _pooled_error(other, n_a, share, n_b)
+    with_gap = sqrt(other * (1 - other) / n_a + share * (1 - share) / n_b)
+    if not with_gap:
+        return 1.0
+    return _below((gap - _Z * without) / with_gap)
+
+
+@dataclass(frozen=True)
+class F1Gap:
+    """Macro-F1 of a group less that of all other texts.
+
+    by_model: (model,). over_texts: the 95 % interval of their mean. error: its standard error
+    without a gap.
+    """
+
+    by_model: Floats
+    over_texts: tuple[float, float]
+    error: float
+
+    @property
+    def difference(self) -> float:
+        return float(self.by_model.mean())
+
+
+def f1_gap(
+    gold: Counts, predicted: Counts, own: NDArray[np.bool_], n_classes: int, *, seed: int
+) -> F1Gap:
+    """A group against the rest. gold (text,), predicted (model, text), own (text,): the group."""
+    whole = find_patterns(gold, predicted, n_classes)
+    scores, ends, errors = [], [], []
+    for number, side in enumerate((own, ~own)):
+        found = find_patterns(gold[side], predicted[:, side], n_classes)
+        scores.append(scores_of(found))
+        # not the same draws for both: they are different texts
+        drawn = interval(text_bootstrap(found, seed=seed + number).mean(1))
+        ends.append(with_unseen(drawn, found.confusions(found.n).mean(0)))
+        alike = _if_answered_alike(whole, gold[side])
+        drawn_alike = text_bootstrap(whole, seed=seed + number, expected=alike)
+        errors.append(float(drawn_alike.mean(1).std()))
+    a, b = (float(one.mean()) for one in scores)
+    over_texts = hybrid_interval(a, ends[0], b, ends[1])
+    return F1Gap(scores[0] - scores[1], over_texts, float(np.hypot(errors[0], errors[1])))
+
+
+def _if_answered_alike(whole: AnswerPatterns, gold: Counts) -> Floats:
+    """How often each pattern of the whole would come among texts with these labels, (text,), if
+    those of a label were answered as in the whole. (pattern,)
+    """
+    n_whole = np.bincount(whole.gold, weights=whole.n, minlength=whole.n_classes)
+    share = np.bincount(gold, minlength=whole.n_classes) / np.maximum(n_whole, 1)  # (class,)
+    return np.asarray(whole.n * share[whole.gold])
+
+
+def two_sided(difference: float, error: float) -> float:
+    """The p of a difference with a known standard error; 1 where nothing varies or differs."""
+    if not error:
+        return 1.0 if not difference else 0.0
+    return 2 * _below(-abs(difference) / error)
+
+
+def normal_power(error: float, gap: float) -> float:
+    """The chance that `two_sided` is under 0.05, for a true gap."""
+    return 1.0 if not error else _below(gap / error - _Z) + _below(-gap / error - _Z)
+
+
+def cohen_kappa(counts: Floats) -> float:
+    """Agreement beyond chance (Cohen 1960) of confusion counts (class, class): 1 is perfect, 0 what
+    two would have who only know how common the labels are; 0 if both give one label alone.
+    """
+    shares = counts / counts.sum()
+    by_chance = float(shares.sum(0) @ shares.sum(1))
+    if by_chance >= 1:
+        return 0.0
+    return (float(np.trace(shares)) - by_chance) / (1 - by_chance)
+
+
+def _below(z: float) -> float:
+    """Φ: the share of the normal distribution that lies below."""
+    return erfc(-z / sqrt(2)) / 2
+
+
+def _pooled_error(a: float, n_a: int, b: float, n_b: int) -> float:
+    both = (a * n_a + b * n_b) / (n_a + n_b)
+    return sqrt(max(both * (1 - both), 0.0) * (1 / n_a + 1 / n_b))
+
+
+# How far the groups of a corpus lie apart in macro-F1, and how far they would by chance alone.
+#
+# The groups of a small corpus always differ. `spread_by_chance` is the mean difference between the
+# best and the worst macro-F1 when the same texts are dealt to groups of the same sizes at random,
+# and
+# `spread_p` the share of deals with a spread at least as large.
+
+FEWEST = 10
+"""Texts of a group, and of all others, that are compared; for macro-F1 and recall, texts of each
+label. Fewer show nothing.
+"""
+_N_DEALS = 2000
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How far the groups of a column lie apart in macro-F1."""
+
+    task: str
+    column: str
+    worst: str
+    best: str
+    spread: float
+    spread_by_chance: float
+    spread_p: float
+
+
+def has_all_labels(counts: Counts) -> bool:
+    """Macro-F1 over another set of labels, or with an F1 of a few texts, compares with nothing."""
+    return int(counts.sum(1).min()) >= FEWEST
+
+
+def find_spread(
+    result: TaskPredictions, parts: Mapping[str, Sequence[bool]], column: str, *, seed: int
+) -> Iterator[Spread]:
+    """That of the groups with enough texts of each label; of fewer than two there is none.
+
+    parts: which texts each group has.
+    """
+    answers = MeanAnswers(result.gold(), result.predicted()[None], len(result.task.labels))
+    return find_mean_spread(answers, parts, task=result.task.name, column=column, seed=seed)
+
+
+@dataclass(frozen=True)
+class MeanAnswers:
+    """gold (text,) and the answers of one or several models, predicted (model, text), whose scores
+    are averaged.
+    """
+
+    gold: Counts
+    predicted: Counts
+    n_classes: int
+
+    def macro_f1(self, own: NDArray[np.bool_]) -> float | None:
+        """Of some texts; None where a label has too few of them. own (text,)"""
+        gold = self.gold[own]
+        counts = [confusion(gold, one[own], self.n_classes) for one in self.predicted]
+        if not has_all_labels(counts[0]):
+            return None
+        return float(macro_f1(np.stack(counts)).mean())
+
+
+def find_mean_spread(
+    answers: MeanAnswers,
+    parts: Mapping[str, Sequence[bool]],
+    *,
+    task: str,
+    column: str,
+    seed: int,
+) -> Iterator[Spread]:
+    """`find_spread` for the mean over models; all answers to a text are dealt together."""
+    scores, whole = {}, []
+    for name, own in parts.items():
+        score = answers.macro_f1(np.asarray(own))
+        if score is not None:
+            scores[name] = score
+            whole.append(own)
+    if len(scores) < 2:
+        return
+    worst, *_, best = sorted(scores, key=scores.__getitem__)
+    spread = scores[best] - scores[worst]
+    dealt = _dealt_spreads(answers, whole, seed)
+    yield Spread(
+        task=task,
+        column=column,
+        worst=worst,
+        best=best,
+        spread=spread,
+        spread_by_chance=float(dealt.mean()),
+        spread_p=float((1 + (dealt >= spread - 1e-12).sum()) / (1 + len(dealt))),
+    )
+
+
+def _dealt_spreads(answers: MeanAnswers, parts: Sequence[Sequence[bool]], seed: int) -> Floats:
+    """The spread when texts are dealt at random. (deal,)"""
+    # (model, text): its place in the confusion counts, of the texts of all these groups
+    is_in = np.any(parts, axis=0)
+    places = (answers.gold * answers.n_classes + answers.predicted)[:, is_in]
+    ends = np.cumsum([sum(own) for own in parts])[:-1]
+    generator = np.random.default_rng(seed)
+    spreads = []
+    for n_deals in split_draws(_N_DEALS, places.shape[1]):
+        order = np.tile(np.arange(places.shape[1]), (n_deals, 1))
+        order = generator.permuted(order, axis=1)  # (deal, text)
+        scores = np.zeros((len(parts), n_deals))  # (group, deal)
+        for place in places:
+            for group, hand in enumerate(np.split(place[order], ends, axis=1)):
+                scores[group] += _dealt_scores(hand, answers.n_classes) / len(places)
+        spreads.append(np.ptp(scores, axis=0))
+    return np.concatenate(spreads)
+
+
+def _dealt_scores(hand: Counts, n_classes: int) -> Floats:
+    """Macro-F1 of every deal. (deal, text) → (deal,)"""
+    counts = [(hand == cell).sum(1) for cell in range(n_classes**2)]  # (deal,) each
+    return macro_f1(np.stack(counts, axis=1).reshape(-1, n_classes, n_classes))

@@ -1,24 +1,154 @@
-"""Is the difference between two systems real?
+"""Texts that no count can tell apart: the same gold class and the same answer from every model.
 
-Both have answered the same texts, each with one or several seeds.
-
-T = mean over seeds of macro-F1 of a − mean over seeds of macro-F1 of b
+Resampling or swapping texts only asks how often each such pattern comes, and there are few of them:
+at most 2^(1 + models) with two classes. Thousands of resamples then cost milliseconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from math import lcm
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from litotes.core.errors import UserError
-from litotes.core.numbers import Counts, Floats, macro_f1
-from litotes.evaluation.answer_patterns import AnswerPatterns, find_patterns, split_draws
-from litotes.evaluation.intervals import scores_of, seed_margin, text_bootstrap, widen_interval
-from litotes.evaluation.scores import interval, unseen_fall
+from litotes.core.numbers import Counts, Floats, classes_of, macro_f1
+from litotes.evaluation.scores import N_RESAMPLES, interval, unseen_fall, with_unseen
+
+_LARGEST = 4_000_000
+"""Numbers drawn at once: 32 MB."""
+
+
+@dataclass(frozen=True)
+class AnswerPatterns:
+    """n (pattern,): how many texts have it; gold (pattern,); predicted (model, pattern)."""
+
+    n: Counts
+    gold: Counts
+    predicted: Counts
+    n_classes: int
+
+    def confusions(self, n: NDArray[np.int64 | np.float64]) -> Floats:
+        """Confusion counts of every model when pattern p comes n[…, p] times.
+
+        (…, pattern) → (…, model, gold, predicted)
+        """
+        n_models, n_patterns = self.predicted.shape
+        # (model, pattern): the confusion cell it falls into
+        place = self.gold * self.n_classes + self.predicted
+        one_hot = np.eye(self.n_classes**2)[place]  # (model, pattern, class²)
+        by_pattern = one_hot.swapaxes(0, 1).reshape(n_patterns, -1)
+        return np.asarray(
+            (n @ by_pattern).reshape(*n.shape[:-1], n_models, self.n_classes, self.n_classes)
+        )
+
+
+def find_patterns(gold: Counts, predicted: Counts, n_classes: int) -> AnswerPatterns:
+    """The patterns of some texts. gold (text,), predicted (model, text)"""
+    columns, n = np.unique(np.vstack([gold, predicted]), axis=1, return_counts=True)
+    return AnswerPatterns(n, columns[0], columns[1:], n_classes)
+
+
+def split_draws(n_draws: int, n_patterns: int) -> Iterator[int]:
+    """Cuts draws × patterns into parts that fit in memory: the number of draws of each."""
+    size = max(1, _LARGEST // max(n_patterns, 1))
+    for start in range(0, n_draws, size):
+        yield min(size, n_draws - start)
+
+
+# Intervals of a mean over a few seeds: other texts and other seeds would have given another
+# number.
+#
+#     low  = mean − √(d² + m²)
+#     high = mean + √(u² + m²)
+#
+#     d, u: from the mean down and up to the ends of the 95 % bootstrap interval over texts, seeds
+#           as given
+#     m = t · s / √S: Student's margin of a mean of S seeds, s their standard deviation on the same
+#           texts, t the 97.5 % quantile with S − 1 degrees of freedom
+#
+# Drawing seeds with replacement, as texts are drawn, would fail here: a resample of two or three
+# seeds varies too little by a factor √((S − 1) / S), and it has no idea how badly s itself is
+# known.
+# Student's t knows (12.7 for two seeds, 4.3 for three). Texts and seeds vary independently, so
+# their
+# variances add. Both parts hold the luck of one model on one text, so the interval is a little
+# wide.
+
+
+def mean_interval(
+    gold: Counts, predicted: Counts, n_classes: int, *, seed: int
+) -> tuple[float, float]:
+    """The 95 % interval of macro-F1, mean over seeds; with one seed, over texts alone.
+
+    gold (text,), predicted (seed, text)
+    """
+    found = find_patterns(gold, predicted, n_classes)
+    by_seed = scores_of(found)
+    drawn = interval(text_bootstrap(found, seed=seed).mean(1))
+    over_texts = with_unseen(drawn, found.confusions(found.n).mean(0))
+    return widen_interval(
+        float(by_seed.mean()), over_texts, seed_margin(by_seed), within=(0.0, 1.0)
+    )
+
+
+def scores_of(found: AnswerPatterns) -> Floats:
+    """Macro-F1 of every model. (model,)"""
+    return macro_f1(found.confusions(found.n))
+
+
+def text_bootstrap(found: AnswerPatterns, *, seed: int, expected: Floats | None = None) -> Floats:
+    """Macro-F1 of every model on the same resampled texts. (resample, model)
+
+    expected: how many texts of each pattern there should be, in place of how many there are,
+    (pattern,).
+    """
+    generator = np.random.default_rng(seed)
+    among = np.array([classes_of(counts) for counts in found.confusions(found.n)])  # (model, class)
+    wanted = found.n if expected is None else expected
+    n = round(float(wanted.sum()))
+    scores = []
+    for size in split_draws(N_RESAMPLES, len(found.n)):
+        draws = generator.multinomial(n, wanted / n, size=size)  # (resample, pattern)
+        scores.append(macro_f1(found.confusions(draws), among))
+    return np.concatenate(scores)
+
+
+def seed_margin(*systems: Floats) -> float:
+    """Student's 95 % margin of a mean over seeds, or of a sum or difference of such means.
+
+    Degrees of freedom after Welch (1947): (Σ v)² / Σ (v² / (S − 1)) with v = s² / S; for one
+    system this is S − 1. One seed alone does not show how much seeds differ and adds nothing.
+    systems: the scores of each, (seed,)
+    """
+    several = [scores for scores in systems if len(scores) > 1]
+    variances = np.array([scores.var(ddof=1) / len(scores) for scores in several])
+    if not variances.any():
+        return 0.0
+    from scipy.special import stdtrit  # comes with litotes[train]: who has seeds has trained
+
+    freedoms = np.array([len(scores) - 1 for scores in several])
+    freedom = variances.sum() ** 2 / (variances**2 / freedoms).sum()
+    return float(stdtrit(freedom, 0.975) * np.sqrt(variances.sum()))
+
+
+def widen_interval(
+    value: float, over_texts: tuple[float, float], margin: float, *, within: tuple[float, float]
+) -> tuple[float, float]:
+    """The interval over texts, widened by the seeds' margin, cut to what is possible."""
+    low = value - np.hypot(max(value - over_texts[0], 0.0), margin)
+    high = value + np.hypot(max(over_texts[1] - value, 0.0), margin)
+    return float(max(low, within[0])), float(min(high, within[1]))
+
+
+# Is the difference between two systems real?
+#
+# Both have answered the same texts, each with one or several seeds.
+#
+# T = mean over seeds of macro-F1 of a − mean over seeds of macro-F1 of b
 
 N_PERMUTATIONS = 10_000
 

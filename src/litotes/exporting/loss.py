@@ -15,7 +15,7 @@ from litotes.core.numbers import confusion, macro_f1
 from litotes.core.progress import Watch
 from litotes.core.values import Example, Task
 from litotes.encoder.packing import encode_examples
-from litotes.evaluation.several_scores import macro_f1_of
+from litotes.evaluation.scores import macro_f1_of
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model
 from litotes.model.inference import compute_outputs, static_tier

@@ -14,9 +14,8 @@ from litotes.core.errors import UserError
 from litotes.core.numbers import Floats
 from litotes.core.progress import Watch
 from litotes.encoder.packing import TextSet
-from litotes.evaluation.answer_patterns import find_patterns
-from litotes.evaluation.intervals import scores_of, text_bootstrap
 from litotes.evaluation.scores import interval
+from litotes.evaluation.significance import find_patterns, scores_of, text_bootstrap
 from litotes.model.classifier import Classifier
 from litotes.model.speed import seconds_in_turns
 from litotes.pruning.loss import Answers

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from litotes.core.numbers import Counts, Floats
-from litotes.evaluation.intervals import seed_margin, widen_interval
 from litotes.evaluation.reliability import Reliability, reliability
 from litotes.evaluation.scores import N_RESAMPLES, interval
+from litotes.evaluation.significance import seed_margin, widen_interval
 from litotes.study.overall import Estimate
 from litotes.study.results import ExperimentResults
 from litotes.study.run_files import CellAnswers

@@ -23,22 +23,32 @@ from numpy.typing import NDArray
 
 from litotes.core.numbers import Counts, Floats
 from litotes.data.agreement import annotator_kappa
-from litotes.evaluation.answer_patterns import find_patterns
-from litotes.evaluation.gap_statistics import (
+from litotes.evaluation.gaps import (
+    FEWEST,
+    VISIBLE,
+    Gap,
+    Group,
+    MeanAnswers,
+    Spread,
     cohen_kappa,
     f1_gap,
+    find_mean_spread,
     normal_power,
     share_interval,
     share_power,
     share_test,
     two_sided,
 )
-from litotes.evaluation.gaps import VISIBLE, Gap, Group
-from litotes.evaluation.group_spread import FEWEST, MeanAnswers, Spread, find_mean_spread
-from litotes.evaluation.intervals import scores_of, seed_margin, text_bootstrap, widen_interval
 from litotes.evaluation.reliability import ece_by_chance, reliability
 from litotes.evaluation.scores import interval, with_unseen
-from litotes.evaluation.significance import holm
+from litotes.evaluation.significance import (
+    find_patterns,
+    holm,
+    scores_of,
+    seed_margin,
+    text_bootstrap,
+    widen_interval,
+)
 from litotes.study.run_files import CellAnswers
 from litotes.study.tables import ScoreTable
 

@@ -24,8 +24,7 @@ from litotes.core.progress import Watch, prefix_watch
 from litotes.core.storage import write_json
 from litotes.data.cells import ColumnNames
 from litotes.data.keys import example_key
-from litotes.evaluation.evaluate import TaskPredictions, predict_corpus
-from litotes.evaluation.fair_texts import warn_of_trained_texts
+from litotes.evaluation.evaluate import TaskPredictions, predict_corpus, warn_of_trained_texts
 from litotes.model.trained_texts import read_trained_texts
 from litotes.prediction.predictor import Predictor
 from litotes.study.corpora import select_test_texts

@@ -18,9 +18,14 @@ from typing import Any
 import numpy as np
 
 from litotes.core.numbers import Floats, format_signed
-from litotes.evaluation.answer_patterns import find_patterns
-from litotes.evaluation.intervals import scores_of, seed_margin, text_bootstrap, widen_interval
 from litotes.evaluation.scores import interval
+from litotes.evaluation.significance import (
+    find_patterns,
+    scores_of,
+    seed_margin,
+    text_bootstrap,
+    widen_interval,
+)
 from litotes.study.comparisons import CellPair, Tables, find_pairs
 from litotes.study.plan import Experiment
 from litotes.study.run_files import CellAnswers

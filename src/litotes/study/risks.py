@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litotes.core.numbers import Floats
-from litotes.evaluation.answer_patterns import split_draws
-from litotes.evaluation.intervals import seed_margin, widen_interval
-from litotes.evaluation.risk_coverage import RiskCoverage, risk_coverage
+from litotes.evaluation.reliability import RiskCoverage, risk_coverage
 from litotes.evaluation.scores import N_RESAMPLES, interval
+from litotes.evaluation.significance import seed_margin, split_draws, widen_interval
 from litotes.study.overall import Estimate
 from litotes.study.run_files import CellAnswers
 from litotes.study.tables import ScoreTable

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from litotes.core.numbers import confusion, macro_f1, pearson
 from litotes.core.values import Task
-from litotes.evaluation.several_scores import macro_f1_of
+from litotes.evaluation.scores import macro_f1_of
 from litotes.model.calibration import Calibration, fit_calibration
 from litotes.model.classifier import Classifier
 from litotes.model.several_labels import fit_each

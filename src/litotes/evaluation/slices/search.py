@@ -38,7 +38,7 @@ from litotes.core.text import one_line
 from litotes.core.values import Example
 from litotes.data.splitting import components, ties_of
 from litotes.evaluation.evaluate import TaskPredictions
-from litotes.evaluation.gap_statistics import exact_test, share_interval, share_test
+from litotes.evaluation.gaps import exact_test, share_interval, share_test
 from litotes.evaluation.significance import SIGNIFICANT, holm
 from litotes.evaluation.slices.candidates import FEWEST, Bools, Candidate, find_candidates
 

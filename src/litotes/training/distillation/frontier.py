@@ -17,14 +17,16 @@ from litotes.data.corpus import Corpus
 from litotes.encoder import pretrained
 from litotes.encoder.packing import make_text_set, targets
 from litotes.encoder.tokenizer import PieceTokenizer
-from litotes.evaluation.answer_patterns import AnswerPatterns, find_patterns, split_draws
-from litotes.evaluation.intervals import (
+from litotes.evaluation.scores import N_RESAMPLES, interval
+from litotes.evaluation.significance import (
+    AnswerPatterns,
+    find_patterns,
     mean_interval,
     scores_of,
     seed_margin,
+    split_draws,
     widen_interval,
 )
-from litotes.evaluation.scores import N_RESAMPLES, interval
 from litotes.model.checkpoint import load_model
 from litotes.model.classifier import Classifier
 from litotes.model.folder import open_model
