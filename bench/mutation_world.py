@@ -23,8 +23,8 @@ from litotes.prediction.predictor import Predictor
 from litotes.prediction.tables import to_file
 from litotes.prediction.tables.request import TableRequest
 from litotes.prediction.tables.to_folder import local_runner, predict_to_folder
-from litotes.study.execute import execute
 from litotes.study.plan import read_study
+from litotes.study.runs import execute
 from litotes.training.recipe import read_recipe
 from litotes.training.run import train
 

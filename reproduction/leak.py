@@ -20,14 +20,19 @@ from typing import Any
 import numpy as np
 
 from litotes.core.storage import write_json
-from litotes.study.comparisons import Tables, find_table
-from litotes.study.execute import StudyRuns, plan_jobs
-from litotes.study.overall import Estimate, difference_of, signed
 from litotes.study.plan import label_value, label_values, read_study
-from litotes.study.results import ExperimentResults, read_results
-from litotes.study.run_files import CellAnswers
+from litotes.study.runs import CellAnswers, StudyRuns, plan_jobs
 from litotes.study.sentences import higher_or_lower
-from litotes.study.tables import ScoreTable
+from litotes.study.tables import (
+    Estimate,
+    ExperimentResults,
+    ScoreTable,
+    Tables,
+    difference_of,
+    find_table,
+    read_results,
+    signed,
+)
 
 LEAKS = "data.leaks"
 TREATMENTS = {

@@ -39,9 +39,8 @@ from litotes.evaluation.evaluate import evaluate
 from litotes.evaluation.scores import Scores
 from litotes.model.checkpoint import Model
 from litotes.prediction.predictor import Predictor
-from litotes.study.corpora import select_test_texts
-from litotes.study.execute import plan_jobs
 from litotes.study.plan import TestedOn, read_study
+from litotes.study.runs import plan_jobs, select_test_texts
 from litotes.training.epoch_loop import RunContext
 from litotes.training.held_out import fit_calibrations, held_out_score
 from litotes.training.inputs import PieceInputs, all_logits

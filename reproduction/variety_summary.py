@@ -26,8 +26,8 @@ from litotes.core.json_text import read_as
 from litotes.core.numbers import Floats
 from litotes.evaluation.significance import holm, permutation_test, seed_margin, widen_interval
 from litotes.evaluation.stress.statistics import clustered_interval, sign_test
-from litotes.study.overall import Estimate, weighted_sum
-from litotes.study.run_files import CellAnswers
+from litotes.study.runs import CellAnswers
+from litotes.study.tables import Estimate, weighted_sum
 from reproduction.variety_jobs import VARIETIES, studied_rewrites
 
 FEWEST = 20

@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 
 from litotes.evaluation.cross_matrix import CrossMatrix, make_cell
-from litotes.study.comparisons import compare
 from litotes.study.plan import Experiment, Study, read_study
-from litotes.study.results import ExperimentResults
-from litotes.study.run_files import CellAnswers
-from litotes.study.tables import ScoreTable
+from litotes.study.runs import CellAnswers
+from litotes.study.tables import ExperimentResults, ScoreTable, compare
 
 N = 200
 VARIETIES = ("en-AU", "en-UK")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from made_study import results_of, square, study_of
 
-from litotes.study.results import ExperimentResults
+from litotes.study.tables import ExperimentResults
 from reproduction.leak import effect_sentences, leak_effects, leak_summary
 
 HEADS = """

@@ -16,12 +16,12 @@ from litotes.evaluation.evaluate import TaskPredictions
 from litotes.evaluation.gaps import find_gaps
 from litotes.evaluation.reliability import risk_coverage
 from litotes.study import group_gaps
+from litotes.study.confidence import ALL_COLUMNS, find_risks, pooled_curves
 from litotes.study.gap_html import gaps_part, risk_table
 from litotes.study.gap_words import gap_sentences, gap_summary, risk_summary
 from litotes.study.group_gaps import ALL_ROWS, find_group_gaps, leading_rows
 from litotes.study.report import make_report
-from litotes.study.risks import ALL_COLUMNS, find_risks, pooled_curves
-from litotes.study.run_files import CellAnswers
+from litotes.study.runs import CellAnswers
 from litotes.study.tables import ScoreTable
 
 MADE = '[[experiment]]\nname = "Made"\ngrid = { "data.where.variety" = ["a", "b"] }\n'

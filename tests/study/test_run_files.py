@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from litotes.core.json_text import parse_as
-from litotes.study.run_files import _Answers
+from litotes.study.runs import _Answers
 
 PART: dict[str, Any] = {
     "labels": ["negative", "positive"],

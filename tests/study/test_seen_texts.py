@@ -7,8 +7,7 @@ from pathlib import Path
 from litotes.data.sources import load
 from litotes.model.trained_texts import text_hash
 from litotes.study import plan
-from litotes.study.corpora import forget
-from litotes.study.job import seen_notes
+from litotes.study.runs import forget, seen_notes
 from litotes.training.recipe import Recipe
 
 

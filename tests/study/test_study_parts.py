@@ -18,7 +18,7 @@ from litotes.model.calibration import Calibration
 from litotes.study.abstract import confidence_summary
 from litotes.study.confidence import check_confidence, confidence_sentences, uncalibrate
 from litotes.study.plan import CoverageSettings, read_study
-from litotes.study.run_files import CellAnswers
+from litotes.study.runs import CellAnswers
 from litotes.study.setup import describe_corpora, shareable
 from litotes.study.timing import time_steps
 from litotes.study.vocabulary import (

@@ -11,16 +11,6 @@ from made_study import answers, results_of, score_table, square, study_of
 
 from litotes.evaluation.significance import Difference
 from litotes.study.abstract import study_summary
-from litotes.study.comparisons import Comparison
-from litotes.study.overall import (
-    Estimate,
-    difference_of,
-    home_less_elsewhere,
-    less_published,
-    mean_of,
-    overall_differences,
-)
-from litotes.study.results import ExperimentResults
 from litotes.study.sentences import (
     Sentences,
     comparison_sentences,
@@ -30,6 +20,16 @@ from litotes.study.sentences import (
     table_sentences,
 )
 from litotes.study.setup import setup_sentences
+from litotes.study.tables import (
+    Comparison,
+    Estimate,
+    ExperimentResults,
+    difference_of,
+    home_less_elsewhere,
+    less_published,
+    mean_of,
+    overall_differences,
+)
 
 HEADS = """
 [[experiment]]

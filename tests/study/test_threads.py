@@ -13,8 +13,8 @@ import torch
 from litotes.core.errors import UserError
 from litotes.study import execute as execution
 from litotes.study import job
-from litotes.study.execute import execute
 from litotes.study.plan import Study, read_study
+from litotes.study.runs import execute
 from litotes.training.run import Run
 
 

@@ -140,7 +140,7 @@ def _write(
     """
     from litotes.core.figures import save_figure
     from litotes.core.storage import write_json
-    from litotes.evaluation import reliability_figure, risk_coverage_figure
+    from litotes.evaluation.reliability import draw_reliability, draw_risk_coverage
     from litotes.evaluation.slices.page import write_slices
 
     write_json(out / "scores.json", content)
@@ -163,8 +163,8 @@ def _write(
             write_json(out / f"{name}.json", own)
         return
     pictures = {
-        "reliability": reliability_figure.figure(curves),
-        "risk_coverage": risk_coverage_figure.figure(risks),
+        "reliability": draw_reliability(curves),
+        "risk_coverage": draw_risk_coverage(risks),
     }
     for name, picture in pictures.items():
         save_figure(out / name, picture, numbers[name], with_png=False)

@@ -74,17 +74,17 @@ def _write(result: MatrixResult, out: Path) -> None:
     from litotes.core.figures import render_figure, stacked_figure
     from litotes.core.html import inline
     from litotes.core.storage import write_bytes, write_json
-    from litotes.evaluation.cross_matrix import figure, of_matrix
+    from litotes.evaluation.cross_matrix import draw_matrices, heatmap_of
     from litotes.study.output import write_report
     from litotes.study.page import Pictures
 
     write_json(out / "matrix.json", result.as_json())
-    picture = figure(result.matrices)
+    picture = draw_matrices(result.matrices)
     svg = render_figure(picture, "svg")
     write_bytes(out / "matrix.svg", svg)
     write_bytes(out / "matrix.png", render_figure(picture, "png"))
     (section,) = result.report.sections
-    narrow = render_figure(stacked_figure([of_matrix(one) for one in result.matrices]), "svg")
+    narrow = render_figure(stacked_figure([heatmap_of(one) for one in result.matrices]), "svg")
     pictures = Pictures(
         tables={section.name: inline(svg, "matrix")},
         narrow_tables={section.name: inline(narrow, "narrow-matrix")},

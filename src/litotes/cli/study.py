@@ -11,9 +11,9 @@ from litotes.core.machine import sleep_while_waiting
 
 if TYPE_CHECKING:
     from litotes.core.progress import Watch
-    from litotes.study.execute import StudyRuns
     from litotes.study.plan import Study
     from litotes.study.report import Report
+    from litotes.study.runs import StudyRuns
     from litotes.study.vocabulary import Vocabulary
 
 ABOUT = """\
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> None:
     sleep_while_waiting()  # torch, imported below, would have them spin
     from litotes.cli.display import print_json, progress, say
     from litotes.core.errors import UserError
-    from litotes.study.execute import execute
+    from litotes.study.runs import execute
     from litotes.study.vocabulary import count_vocabularies
 
     study = _read(options)
@@ -97,7 +97,7 @@ def _write(
     """Makes the report and writes all its files."""
     from litotes.study.output import draw_pictures, write_report
     from litotes.study.report import make_report
-    from litotes.study.results import read_results
+    from litotes.study.tables import read_results
     from litotes.study.timing import time_steps
 
     results = read_results(study, runs)

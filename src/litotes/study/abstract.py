@@ -9,14 +9,17 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from litotes.study.comparisons import Comparison
 from litotes.study.confidence import Confidence
-from litotes.study.overall import home_less_elsewhere, less_published
 from litotes.study.plan import Study
-from litotes.study.results import ExperimentResults
 from litotes.study.sentences import compared_noun, count_of, higher_or_lower, is_inside
 from litotes.study.setup import describe_corpora, encoder_name
-from litotes.study.tables import ScoreTable
+from litotes.study.tables import (
+    Comparison,
+    ExperimentResults,
+    ScoreTable,
+    home_less_elsewhere,
+    less_published,
+)
 from litotes.study.vocabulary import Vocabulary, deviations, exchanges
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from litotes.core.html import folded, row, table, words
 from litotes.evaluation.gaps import VISIBLE, Gap
+from litotes.study.confidence import ALL_COLUMNS, RiskArea
 from litotes.study.gap_words import gap_sentences
 from litotes.study.group_gaps import RowGaps, leading_rows
-from litotes.study.overall import Estimate
-from litotes.study.risks import ALL_COLUMNS, RiskArea
+from litotes.study.tables import Estimate
 
 GAPS_ABOUT = (
     "Each group of texts against all others of its table: mean over the models of all rows and"

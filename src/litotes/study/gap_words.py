@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from litotes.evaluation.gaps import VISIBLE, Gap
+from litotes.study.confidence import ALL_COLUMNS, RiskArea
 from litotes.study.group_gaps import RowGaps, leading_rows
-from litotes.study.overall import Estimate
-from litotes.study.risks import ALL_COLUMNS, RiskArea
+from litotes.study.tables import Estimate
 
 _N_NAMED = 3
 

@@ -49,7 +49,7 @@ from litotes.evaluation.significance import (
     text_bootstrap,
     widen_interval,
 )
-from litotes.study.run_files import CellAnswers
+from litotes.study.runs import CellAnswers
 from litotes.study.tables import ScoreTable
 
 ALL_ROWS = "all rows"

@@ -8,11 +8,9 @@ from litotes.core.html import row, table
 from litotes.core.text import markup
 from litotes.data.corpus import Corpus
 from litotes.evaluation.cross_matrix import MatrixCell
-from litotes.study.comparisons import Comparison
 from litotes.study.confidence import Confidence
-from litotes.study.overall import Estimate, OverallDifference, signed
 from litotes.study.sentences import is_inside
-from litotes.study.tables import ScoreTable
+from litotes.study.tables import Comparison, Estimate, OverallDifference, ScoreTable, signed
 from litotes.study.timing import StepTime, Timing
 from litotes.study.vocabulary import Vocabulary
 

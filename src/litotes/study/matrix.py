@@ -10,17 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from litotes.core.errors import UserError
 from litotes.core.numbers import format_signed
 from litotes.core.progress import Watch, ignore_progress
-from litotes.data.cells import cell_of
+from litotes.data.cells import Axis, cell_of
 from litotes.data.corpus import Corpus
-from litotes.data.sources import load_with_test_part
+from litotes.data.sources import has_option, load_with_test_part, options_of, with_option
 from litotes.evaluation.cross_matrix import CrossMatrix, collapses
-from litotes.study.axis import MatrixAxis, resolve_axis
-from litotes.study.execute import execute
 from litotes.study.plan import (
     Experiment,
     ExperimentSettings,
@@ -30,7 +28,8 @@ from litotes.study.plan import (
     TestedOn,
 )
 from litotes.study.report import Report, make_report
-from litotes.study.results import ExperimentResults, read_results
+from litotes.study.runs import execute
+from litotes.study.tables import ExperimentResults, read_results
 from litotes.study.timing import Timing, time_steps
 from litotes.training.recipe import Recipe
 from litotes.training.training_data import learnable_tasks
@@ -273,4 +272,39 @@ def _known_parts(matrix: CrossMatrix, planned: MatrixStudy) -> CrossMatrix:
         tuple(name for name in planned.parts if name in rows),
         tuple(name for name in planned.parts if name in columns),
         tuple(cells),
+    )
+
+
+# What a matrix is by: variety, source, cell, or any column of a table.
+
+
+@dataclass(frozen=True)
+class MatrixAxis:
+    """The recipe whose texts carry what a matrix is by, the field they carry it in, and what the
+    user calls it.
+    """
+
+    recipe: Recipe
+    field: Axis
+    name: str
+
+
+def resolve_axis(recipe: Recipe, by: str) -> MatrixAxis:
+    """by: variety, source or cell, or a column, which is then read as the variety."""
+    for field in get_args(Axis):
+        if by in (field, options_of(recipe.data.source).get(field)):
+            return MatrixAxis(recipe, field, by)
+    source = recipe.data.source
+    if not has_option(source, "variety"):
+        raise UserError(
+            f"--by {by}: only a single table has columns to choose from, {source} does not. Choose"
+            f" {', '.join(get_args(Axis))}."
+        )
+    if recipe.data.where.variety is not None:
+        raise UserError(
+            f"--by {by}: the recipe selects by another column, data.where.variety ="
+            f" {recipe.data.where.variety!r}. Leave that out."
+        )
+    return MatrixAxis(
+        recipe.changed(data__source=with_option(source, "variety", by)), "variety", by
     )

@@ -10,12 +10,11 @@ from litotes.core.html import inline, slugs
 from litotes.core.progress import Watch
 from litotes.core.storage import write_json, write_text
 from litotes.data import coverage_figure
-from litotes.evaluation import reliability_figure, risk_coverage_figure
+from litotes.evaluation.reliability import draw_reliability, overlay_risk_coverage
 from litotes.study import figure as study_figure
-from litotes.study.confidence import Confidence
+from litotes.study.confidence import Confidence, pooled_curves
 from litotes.study.page import Pictures, html
 from litotes.study.report import Report, Section, table_json
-from litotes.study.risks import pooled_curves
 from litotes.study.timing import Timing
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def draw_pictures(report: Report, folder: Path, watch: Watch) -> Pictures:
     for experiment, by_task in curves.items():
         for task, own in by_task.items():
             content = {table: curve.as_json() for table, curve in own.items()}
-            picture = risk_coverage_figure.overlay(own)
+            picture = overlay_risk_coverage(own)
             risks[experiment, task] = save(f"risk {experiment} {task}", picture, content)
     return Pictures(tables, vocabularies, diagrams, narrow_tables, risks)
 
@@ -74,7 +73,7 @@ def _draw_narrow_tables(section: Section, name: str) -> str:
 
 def _draw_diagram(confidence: Confidence, save: _FigureWriter) -> str:
     before, after = confidence.before.reliability, confidence.after.reliability
-    picture = reliability_figure.figure({"before": before, "after": after})
+    picture = draw_reliability({"before": before, "after": after})
     name = f"calibration {confidence.experiment} {confidence.task}"
     return save(name, picture, confidence.as_json())
 

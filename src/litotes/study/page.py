@@ -11,7 +11,6 @@ from litotes.core.json_text import to_json
 from litotes.core.text import markup
 from litotes.study import setup
 from litotes.study.confidence import Confidence
-from litotes.study.corpora import load_once
 from litotes.study.gap_html import GAPS_ABOUT, RISKS_ABOUT, gaps_part, risk_table
 from litotes.study.html_tables import (
     comparison_table,
@@ -23,6 +22,7 @@ from litotes.study.html_tables import (
     vocabulary_table,
 )
 from litotes.study.report import Report, Section
+from litotes.study.runs import load_once
 from litotes.study.timing import Timing
 from litotes.study.vocabulary import Vocabulary, vocabulary_sentences
 

@@ -12,17 +12,21 @@ from typing import Any
 from litotes.core.html import words
 from litotes.core.text import markup
 from litotes.study.abstract import confidence_summary, study_summary, vocabulary_summary
-from litotes.study.comparisons import Comparison, Tables
-from litotes.study.confidence import Confidence, check_confidence
+from litotes.study.confidence import Confidence, RiskArea, check_confidence, find_risks
 from litotes.study.gap_words import gap_summary, risk_summary
 from litotes.study.group_gaps import RowGaps, find_group_gaps
-from litotes.study.overall import OverallDifference, mean_of, overall_differences
 from litotes.study.plan import Setting, Study
-from litotes.study.results import ExperimentResults
-from litotes.study.risks import RiskArea, find_risks
 from litotes.study.sentences import Sentences, describe, is_inside
 from litotes.study.setup import base_recipe, describe_corpora, setup_sentences, shareable
-from litotes.study.tables import ScoreTable
+from litotes.study.tables import (
+    Comparison,
+    ExperimentResults,
+    OverallDifference,
+    ScoreTable,
+    Tables,
+    mean_of,
+    overall_differences,
+)
 from litotes.study.vocabulary import Vocabulary
 
 

@@ -7,17 +7,17 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from litotes.evaluation.cross_matrix import MatrixCell, collapses
-from litotes.study.comparisons import Comparison
-from litotes.study.overall import (
+from litotes.study.tables import (
+    Comparison,
     Estimate,
+    ExperimentResults,
     OverallDifference,
+    ScoreTable,
     home_less_elsewhere,
     less_published,
     mean_of,
     signed,
 )
-from litotes.study.results import ExperimentResults
-from litotes.study.tables import ScoreTable
 
 _COMPARED = {
     "model.head": "heads",

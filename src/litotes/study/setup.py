@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from litotes.study.corpora import load_once
 from litotes.study.plan import Experiment, Study, label_values
 from litotes.study.published import Published
+from litotes.study.runs import load_once
 from litotes.training.recipe import Recipe, recipe_of
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from litotes.study.plan import Study
 from litotes.study.published import Published, PublishedTimes
-from litotes.study.results import ExperimentResults
+from litotes.study.tables import ExperimentResults
 
 
 @dataclass(frozen=True)

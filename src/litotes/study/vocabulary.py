@@ -10,8 +10,8 @@ from typing import Any
 
 from litotes.data.coverage import Coverage, Part, coverage, parts_of, pieces
 from litotes.encoder.pretrained import load_tokenizer
-from litotes.study.corpora import load_once
 from litotes.study.plan import CoverageSettings, Study
+from litotes.study.runs import load_once
 from litotes.study.setup import base_recipe
 
 CLOSE = 0.03
