@@ -13,7 +13,7 @@ from sklearn.metrics import brier_score_loss
 
 from litotes.core.errors import UserError
 from litotes.core.figures import render_figure
-from litotes.evaluation.reliability import Reliability, figure, reliability
+from litotes.evaluation.reliability import Reliability, draw_reliability, reliability
 from litotes.model.calibration import Calibration, fit_calibration
 
 Array = np.ndarray[Any, Any]
@@ -104,7 +104,7 @@ def test_diagram_shows_errors_and_counts_and_is_the_same_twice() -> None:
         "before": check_reliability(Calibration(), logits, gold),
         "after $_{$": check_reliability(fit_calibration(logits, gold), logits, gold),
     }
-    svg = render_figure(figure(results), "svg")
+    svg = render_figure(draw_reliability(results), "svg")
     written = [
         element.text
         for element in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")
@@ -113,5 +113,5 @@ def test_diagram_shows_errors_and_counts_and_is_the_same_twice() -> None:
         assert f"{name}: ECE {result.ece:.3f} (equal mass {result.ece_equal_mass:.3f})" in written
         assert {str(one.n) for one in result.bins} <= set(written)
     assert written.count("as sure as right") == 1
-    assert svg == render_figure(figure(results), "svg")
-    assert render_figure(figure({"alone": results["before"]}), "png").startswith(b"\x89PNG")
+    assert svg == render_figure(draw_reliability(results), "svg")
+    assert render_figure(draw_reliability({"alone": results["before"]}), "png").startswith(b"\x89PNG")

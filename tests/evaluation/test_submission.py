@@ -21,7 +21,7 @@ from litotes.cli.main import main
 from litotes.core.errors import UserError
 from litotes.core.values import Task
 from litotes.data.tasks import SARCASM, SENTIMENT, SENTIMENT_3
-from litotes.evaluation import submission as module
+from litotes.evaluation import shared_task as module
 from litotes.evaluation.shared_task import (
     COLUMNS,
     Submission,

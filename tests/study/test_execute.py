@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from litotes.study import execute as execution
+from litotes.study import runs as execution
 from litotes.study.plan import read_study
 
 

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from litotes.core.errors import UserError
-from litotes.study import execute as execution
-from litotes.study import job
+from litotes.study import runs as execution
+from litotes.study import runs as job
 from litotes.study.plan import Study, read_study
 from litotes.study.runs import execute
 from litotes.training.run import Run
