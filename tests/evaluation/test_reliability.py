@@ -114,4 +114,5 @@ def test_diagram_shows_errors_and_counts_and_is_the_same_twice() -> None:
         assert {str(one.n) for one in result.bins} <= set(written)
     assert written.count("as sure as right") == 1
     assert svg == render_figure(draw_reliability(results), "svg")
-    assert render_figure(draw_reliability({"alone": results["before"]}), "png").startswith(b"\x89PNG")
+    alone = draw_reliability({"alone": results["before"]})
+    assert render_figure(alone, "png").startswith(b"\x89PNG")
