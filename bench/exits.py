@@ -27,11 +27,10 @@ from litotes.data.sources import load_with_test_part
 from litotes.encoder.tokenizer import Pieces
 from litotes.exporting.model_graph import build_onnx
 from litotes.model.checkpoint import Model, load_model
-from litotes.model.inference import compute_outputs, static_tier
-from litotes.model.outputs import Outputs
-from litotes.prediction.onnx.file_check import check_content
-from litotes.prediction.onnx.session import OnnxSession
-from litotes.prediction.workers import Workers
+from litotes.model.exits import Outputs
+from litotes.model.runtime import compute_outputs, static_tier
+from litotes.prediction.onnx_file import check_content
+from litotes.prediction.onnx_runtime import OnnxSession, Workers
 
 N_ROUNDS = 7
 N_LEARNED = 64

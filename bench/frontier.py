@@ -42,8 +42,7 @@ from litotes.core.storage import write_bytes, write_json
 from litotes.data.sources import load
 from litotes.exporting.model_graph import build_onnx, write_export
 from litotes.model.checkpoint import Model, load_model, save_model
-from litotes.model.folder import is_model_folder, open_model
-from litotes.model.trained_texts import TRAINED_TEXTS
+from litotes.model.folder import TRAINED_TEXTS, is_model_folder, open_model
 from litotes.prediction.predictor import Predictor
 from litotes.pruning.exits.add import read_parts, teach_and_test, with_layers
 from litotes.pruning.exits.control import n_needed

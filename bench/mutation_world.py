@@ -18,11 +18,10 @@ from litotes.core.storage import MANIFEST, write_bytes, write_json
 from litotes.encoder.config import spec_from_config
 from litotes.encoder.encoder import Encoder
 from litotes.encoder.weights import to_family_tensors
-from litotes.prediction.batch_predictor import BatchPredictor
-from litotes.prediction.predictor import Predictor
-from litotes.prediction.tables import to_file
-from litotes.prediction.tables.request import TableRequest
-from litotes.prediction.tables.to_folder import local_runner, predict_to_folder
+from litotes.prediction import table_jobs
+from litotes.prediction.predictor import BatchPredictor, Predictor
+from litotes.prediction.table_jobs import local_runner, predict_to_folder
+from litotes.prediction.tables import TableRequest
 from litotes.study.plan import read_study
 from litotes.study.runs import execute
 from litotes.training.recipe import read_recipe
@@ -184,13 +183,13 @@ def _stop(work: Callable[[Watch], object], *, after: int) -> None:
 def _stopped_file(table: Path, model: Path, folder: Path) -> Path:
     folder.mkdir()
     predictor = Predictor.load(model, device="cpu", runtime="torch")
-    between, to_file._ROWS_BETWEEN_STATES = to_file._ROWS_BETWEEN_STATES, 4
+    between, table_jobs._ROWS_BETWEEN_STATES = table_jobs._ROWS_BETWEEN_STATES, 4
     try:
         out = folder / "out.csv"
         ask = TableRequest(table)
-        _stop(lambda watch: to_file.predict_to_file(predictor, ask, out, watch=watch), after=10)
+        _stop(lambda watch: table_jobs.predict_to_file(predictor, ask, out, watch=watch), after=10)
     finally:
-        to_file._ROWS_BETWEEN_STATES = between
+        table_jobs._ROWS_BETWEEN_STATES = between
     return out
 
 

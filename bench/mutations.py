@@ -35,8 +35,8 @@ from litotes.cli.main import main as run_command
 from litotes.core.json_text import from_json
 from litotes.core.storage import MANIFEST, sha256_of
 from litotes.core.text import is_steering
-from litotes.model.manifest import Manifest
-from litotes.prediction.tables.resume import write_record
+from litotes.model.folder import Manifest
+from litotes.prediction.table_jobs import write_record
 
 SECONDS = 10.0
 """After which a run is stopped."""

@@ -20,8 +20,7 @@ import torch
 from litotes.core.machine import gpu_facts, machine
 from litotes.core.storage import write_json
 from litotes.evaluation.evaluate import predict_corpus
-from litotes.model.averaging import average_models
-from litotes.model.checkpoint import load_model
+from litotes.model.checkpoint import average_models, load_model
 from litotes.prediction.predictor import Predictor
 from litotes.training.distillation.answers import gather_lessons
 from litotes.training.distillation.distill import plan_students, run_all

@@ -34,10 +34,9 @@ from litotes.core.storage import write_json
 from litotes.data.corpus import Corpus
 from litotes.encoder.packing import TextSet, make_text_set
 from litotes.evaluation.reliability import reliability
-from litotes.model.averaging import average_models
 from litotes.model.builtin import edition_folder
 from litotes.model.calibration import Calibration
-from litotes.model.checkpoint import Model, load_model, save_model
+from litotes.model.checkpoint import Model, average_models, load_model, save_model
 from litotes.model.folder import is_model_folder
 from litotes.training.distillation.plan import DistillPlan
 from litotes.training.inputs import PieceInputs, all_logits

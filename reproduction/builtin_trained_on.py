@@ -36,9 +36,8 @@ from litotes.core.values import Example
 from litotes.data.keys import example_key, text_key
 from litotes.data.sources import load
 from litotes.encoder.packing import make_text_set
-from litotes.model.averaging import average_models
 from litotes.model.builtin import edition_folder
-from litotes.model.checkpoint import Model, load_model, save_model
+from litotes.model.checkpoint import Model, average_models, load_model, save_model
 from litotes.model.folder import is_model_folder
 from litotes.training.distillation.answers import with_even_answers
 from litotes.training.distillation.distill import run_all

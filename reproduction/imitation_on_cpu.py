@@ -19,8 +19,7 @@ from transformers import BertConfig, BertModel
 from litotes.encoder.config import config_from_spec
 from litotes.encoder.tokenizer import Pieces
 from litotes.encoder.weights import load_family_tensors, to_family_tensors
-from litotes.model.averaging import average_models
-from litotes.model.checkpoint import Model, load_model, save_model
+from litotes.model.checkpoint import Model, average_models, load_model, save_model
 from reproduction.imitated_texts import ASKED, VARIANT, read_texts
 from reproduction.imitation import (
     TASKS,

@@ -20,7 +20,7 @@ from litotes.data.sources import load
 from litotes.exporting.export import check_losses, export_model
 from litotes.model.builtin import BUILTIN, light_folder, resolve_model
 from litotes.model.folder import open_model
-from litotes.prediction.onnx.file_format import FILE, INT16, MADE_FROM, NOTE
+from litotes.prediction.onnx_file import FILE, INT16, MADE_FROM, NOTE
 from litotes.prediction.predictor import Predictor
 
 N_TEXTS = 200

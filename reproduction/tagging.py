@@ -28,7 +28,7 @@ from litotes.core.machine import choose_device, gpu_facts, machine_now
 from litotes.core.storage import write_json
 from litotes.data.words import WordExample, load_words
 from litotes.data.words.sarcasm_sign import CHANGED, KEPT, longest_stretch
-from litotes.model.word_checkpoint import SavedWordModel
+from litotes.model.checkpoint import SavedWordModel
 from litotes.prediction.predictor import Predictor
 from litotes.training.recipe import recipe_of as classifier_recipe_of
 from litotes.training.run import train

@@ -23,8 +23,7 @@ from litotes.data.corpus import Corpus
 from litotes.data.sources import load
 from litotes.evaluation.evaluate import TaskPredictions, predict_corpus
 from litotes.evaluation.unsure import SetCoverage, set_coverages
-from litotes.model.calibration import Calibration
-from litotes.model.label_sets import LabelSets, find_labels, fit_bound, label_shares
+from litotes.model.calibration import Calibration, LabelSets, find_labels, fit_bound, label_shares
 from litotes.prediction.predictor import Predictor
 
 COVERAGES = (0.8, 0.9, 0.95)

@@ -11,7 +11,7 @@ import numpy as np
 
 from litotes.data.words import WordExample
 from litotes.data.words.sarcasm_sign import CHANGED, KEPT
-from litotes.model.word_checkpoint import SavedWordModel
+from litotes.model.checkpoint import SavedWordModel
 from litotes.prediction.predictor import Predictor
 from litotes.pruning.cost import flops
 from litotes.training.tagging.answers import TextAnswers, answer_texts

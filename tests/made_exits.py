@@ -9,10 +9,8 @@ import numpy as np
 import torch
 
 from litotes.model.checkpoint import Model
-from litotes.model.classifier import Classifier
-from litotes.model.early_answers import EarlyExits
-from litotes.model.exits import Exits, Promise, Sureness
-from litotes.model.static_table import STORED, StaticTable
+from litotes.model.classifier import Classifier, EarlyExits
+from litotes.model.exits import STORED, Exits, Promise, StaticTable, Sureness
 
 PROMISE = Promise(allowed=0.01, confidence=0.95, n=1000, n_differ=4)
 N_OUTPUTS = {"mood": 3, "sarcasm": 2}

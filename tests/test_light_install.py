@@ -22,8 +22,7 @@ from litotes.exporting.export import export_models, working_copy
 from litotes.model import builtin
 from litotes.model.builtin import BUILTIN, EDITIONS, LIGHT_VARIABLE, is_builtin, resolve_model
 from litotes.model.folder import open_model
-from litotes.prediction.onnx.file_format import FILE, NOTE
-from litotes.prediction.onnx.place import has_export
+from litotes.prediction.onnx_file import FILE, NOTE, has_export
 from litotes.prediction.predictor import Predictor
 from reproduction.light_builtin import write_light
 

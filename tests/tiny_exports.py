@@ -21,7 +21,7 @@ from litotes.model.classifier import Classifier
 from litotes.model.folder import open_model
 from litotes.model.heads import HEADS
 from litotes.model.heads.crosstalk import CrossTalk
-from litotes.prediction.onnx.session import OnnxSession
+from litotes.prediction.onnx_runtime import OnnxSession
 
 N_PIECES = 60
 SIZES = {

@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from litotes.core.values import Prediction as Prediction
     from litotes.data.corpus import Corpus as Corpus
     from litotes.explanation.explanation import Explanation as Explanation
-    from litotes.prediction.batch_predictor import BatchPredictor as BatchPredictor
+    from litotes.prediction.predictor import BatchPredictor as BatchPredictor
     from litotes.prediction.predictor import Predictor as Predictor
     from litotes.training.recipe import Recipe as Recipe
     from litotes.training.tagging.tagger import Tagger as Tagger
 
 _MODULES = {
-    "BatchPredictor": "litotes.prediction.batch_predictor",
+    "BatchPredictor": "litotes.prediction.predictor",
     "Corpus": "litotes.data.corpus",
     "Explanation": "litotes.explanation.explanation",
     "Prediction": "litotes.core.values",

@@ -29,12 +29,9 @@ from litotes.evaluation.unsure import (
     set_coverages,
 )
 from litotes.model.builtin import LIGHT_VARIABLE
-from litotes.model.folder import open_model
-from litotes.model.revision import whole_copy, write_label_sets
-from litotes.prediction.batch_predictor import BatchPredictor
-from litotes.prediction.onnx.file_format import FILE, MADE_FROM, NOTE
-from litotes.prediction.onnx.place import has_export
-from litotes.prediction.predictor import Predictor
+from litotes.model.folder import open_model, whole_copy, write_label_sets
+from litotes.prediction.onnx_file import FILE, MADE_FROM, NOTE, has_export
+from litotes.prediction.predictor import BatchPredictor, Predictor
 
 
 @pytest.fixture(scope="module")

@@ -22,8 +22,8 @@ from litotes.encoder.tokenizer import Pieces
 from litotes.exporting.entmax_graph import write_entmax
 from litotes.exporting.graph import Graph, Value, model_bytes
 from litotes.exporting.model_graph import build_onnx
-from litotes.prediction.onnx.file_format import PIECES, SEGMENTS
-from litotes.prediction.onnx.session import OnnxSession
+from litotes.prediction.onnx_file import PIECES, SEGMENTS
+from litotes.prediction.onnx_runtime import OnnxSession
 
 SEEN = [text_of(length) for length in (3, 9, 40, 70)]
 """What int8 looks at."""

@@ -18,9 +18,9 @@ from litotes.encoder.tokenizer import Pieces
 from litotes.exporting.model_graph import build_onnx
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model
-from litotes.model.inference import compute_logits, compute_outputs
-from litotes.prediction.onnx.file_check import check_content
-from litotes.prediction.workers import Workers
+from litotes.model.runtime import compute_logits, compute_outputs
+from litotes.prediction.onnx_file import check_content
+from litotes.prediction.onnx_runtime import Workers
 
 SHARES = [0.8, 0.6, 0.4]
 SETTINGS: dict[str, dict[str, Any]] = {

@@ -25,8 +25,7 @@ from litotes.exporting.export import export_models, working_copy
 from litotes.exporting.loss import ExportLoss, compare, measure_losses
 from litotes.exporting.sample import choose_sample
 from litotes.model.calibration import Calibration
-from litotes.model.folder import ModelFolder, open_model
-from litotes.model.manifest import hash_folder
+from litotes.model.folder import ModelFolder, hash_folder, open_model
 from litotes.prediction import runtime_choice
 from litotes.prediction.onnx_runtime import OnnxRuntime
 from litotes.prediction.predictor import Predictor

@@ -15,8 +15,8 @@ from litotes.core.errors import UserError
 from litotes.encoder.tokenizer import Pieces
 from litotes.exporting.model_graph import build_onnx
 from litotes.model.checkpoint import Model
-from litotes.model.inference import compute_logits
-from litotes.prediction.onnx.file_check import check_content
+from litotes.model.runtime import compute_logits
+from litotes.prediction.onnx_file import check_content
 
 TEXTS = [text_of(length) for length in (3, 9, 20)]
 

@@ -24,7 +24,7 @@ from litotes.exporting import pruning_graph, weighting_graph
 from litotes.exporting.model_graph import build_onnx
 from litotes.model.checkpoint import Model
 from litotes.model.heads import HEADS
-from litotes.prediction.onnx.session import OnnxSession
+from litotes.prediction.onnx_runtime import OnnxSession
 
 SHARES = [0.9, 0.6, 0.3]
 PRUNED: dict[str, dict[str, Any]] = {

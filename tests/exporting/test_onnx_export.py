@@ -41,8 +41,8 @@ from litotes.model.checkpoint import load_model, save_model
 from litotes.model.folder import open_model
 from litotes.model.heads.head import JointHead
 from litotes.model.heads.linear import Linear
-from litotes.prediction.onnx.file_format import IR_VERSION, MICROSOFT, OPSET
-from litotes.prediction.onnx.session import OnnxSession
+from litotes.prediction.onnx_file import IR_VERSION, MICROSOFT, OPSET
+from litotes.prediction.onnx_runtime import OnnxSession
 
 
 def proto_of(**choices: Any) -> onnx.ModelProto:
@@ -123,7 +123,7 @@ def test_files_that_are_not_exports_are_refused(tmp_path: Path) -> None:
 
 
 def test_asking_an_exported_model_does_not_import_torch() -> None:
-    code = "import sys, litotes.prediction.onnx.session; sys.exit('torch' in sys.modules)"
+    code = "import sys, litotes.prediction.onnx_runtime; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -25,7 +25,7 @@ from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model, load_model, save_model
 from litotes.model.classifier import Classifier
 from litotes.model.folder import open_model
-from litotes.model.inference import compute_logits
+from litotes.model.runtime import compute_logits
 
 # transformers' DeBERTa scripts some functions when it is imported
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")

@@ -11,9 +11,8 @@ import torch
 from litotes.core.errors import UserError
 from litotes.data.tasks import SENTIMENT
 from litotes.encoder.pretrained import Pretrained
-from litotes.model.averaging import average_models
 from litotes.model.calibration import Calibration
-from litotes.model.checkpoint import Model
+from litotes.model.checkpoint import Model, average_models
 from litotes.model.classifier import Classifier
 
 

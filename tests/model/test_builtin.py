@@ -12,7 +12,7 @@ import pytest
 from litotes.cli.main import main
 from litotes.core.storage import sha256_of
 from litotes.model.builtin import BUILTIN, EDITIONS, edition_folder, resolve_model
-from litotes.model.manifest import MANIFEST, read_manifest
+from litotes.model.folder import MANIFEST, read_manifest
 from litotes.prediction.predictor import Predictor
 
 pytestmark = pytest.mark.slow

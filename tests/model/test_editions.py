@@ -24,10 +24,8 @@ from litotes.model.builtin import (
     resolve_model,
 )
 from litotes.model.folder import is_model_folder, open_model
-from litotes.prediction.batch_predictor import BatchPredictor
-from litotes.prediction.onnx.file_format import MADE_FROM, NOTE
-from litotes.prediction.onnx.place import has_export
-from litotes.prediction.predictor import Predictor
+from litotes.prediction.onnx_file import MADE_FROM, NOTE, has_export
+from litotes.prediction.predictor import BatchPredictor, Predictor
 
 TEXT = "Oh great, another delayed train."
 

@@ -20,10 +20,9 @@ from litotes.encoder import pretrained
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import load_model, save_model
 from litotes.model.exits import Exits, Promise, Sureness, exits_from_json, label_margins
-from litotes.model.folder import open_model
-from litotes.model.inference import compute_outputs
-from litotes.model.manifest import hash_folder
-from litotes.prediction.columns import as_json
+from litotes.model.folder import hash_folder, open_model
+from litotes.model.runtime import compute_outputs
+from litotes.prediction.answers import as_json
 from litotes.prediction.predictor import Predictor
 
 TASKS = {"sentiment": ["negative", "positive"]}

@@ -25,7 +25,7 @@ from litotes.core.values import Task
 from litotes.encoder import pretrained
 from litotes.model.checkpoint import Model, save_model
 from litotes.model.classifier import Classifier
-from litotes.model.manifest import hash_folder
+from litotes.model.folder import hash_folder
 
 pytestmark = pytest.mark.slow
 

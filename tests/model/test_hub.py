@@ -17,10 +17,9 @@ from litotes.core.errors import UserError
 from litotes.core.storage import MANIFEST
 from litotes.encoder import pretrained
 from litotes.model.checkpoint import save_model, save_parts
-from litotes.model.folder import open_model
+from litotes.model.exits import TABLE
+from litotes.model.folder import Manifest, open_model
 from litotes.model.hub import TRAVELS, pull_model, push_model
-from litotes.model.manifest import Manifest
-from litotes.model.static_table import TABLE
 from litotes.prediction.predictor import Predictor
 
 NAME = "somebody/tiny"

@@ -15,10 +15,9 @@ from scipy.stats import beta
 
 from litotes.core.errors import UserError
 from litotes.core.values import Task
-from litotes.model.calibration import Calibration
-from litotes.model.inference import to_answers
-from litotes.model.label_sets import (
+from litotes.model.calibration import (
     Bound,
+    Calibration,
     LabelSets,
     check_label_sets,
     find_labels,
@@ -27,6 +26,7 @@ from litotes.model.label_sets import (
     needed_texts,
     supported_coverage,
 )
+from litotes.model.runtime import to_answers
 
 Array = np.ndarray[Any, Any]
 

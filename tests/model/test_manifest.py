@@ -21,8 +21,7 @@ from litotes.encoder import pretrained
 from litotes.exporting.export import working_copy
 from litotes.model import folder as folders
 from litotes.model.checkpoint import load_model, save_model, save_parts
-from litotes.model.folder import open_model
-from litotes.model.manifest import hash_folder, read_manifest
+from litotes.model.folder import hash_folder, open_model, read_manifest
 from litotes.prediction import onnx_runtime, predictor
 from litotes.prediction.predictor import Predictor
 

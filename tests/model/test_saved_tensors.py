@@ -12,8 +12,7 @@ from litotes.core.values import Task
 from litotes.encoder import pretrained
 from litotes.model.checkpoint import Model, load_model, save_model
 from litotes.model.classifier import Classifier
-from litotes.model.folder import DESCRIPTION
-from litotes.model.manifest import hash_folder
+from litotes.model.folder import DESCRIPTION, hash_folder
 
 
 @pytest.fixture

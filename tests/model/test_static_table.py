@@ -20,12 +20,9 @@ from litotes.encoder.tokenizer import Pieces
 from litotes.exporting.export import working_copy
 from litotes.exporting.model_graph import build_onnx, write_export
 from litotes.model.checkpoint import load_model, save_model
-from litotes.model.exits import Exits, Sureness
-from litotes.model.folder import open_model
-from litotes.model.inference import compute_logits, compute_outputs
-from litotes.model.manifest import hash_folder
-from litotes.model.outputs import Outputs
-from litotes.model.static_table import STORED, TABLE, StaticTier, parse_table
+from litotes.model.exits import STORED, TABLE, Exits, Outputs, StaticTier, Sureness, parse_table
+from litotes.model.folder import hash_folder, open_model
+from litotes.model.runtime import compute_logits, compute_outputs
 from litotes.prediction.predictor import Predictor
 
 

@@ -10,8 +10,8 @@ from litotes.core.values import Task
 from litotes.encoder import pretrained
 from litotes.encoder.pretrained import Pretrained
 from litotes.encoder.word_pieces import pack_windows, read_whole
+from litotes.model.classifier import WordModel
 from litotes.model.heads import WORD_HEADS
-from litotes.model.word_model import WordModel
 
 TEXTS = [
     ["the", "queue", "is", "not", "great", "and", "tea", "is", "bad"],

@@ -9,7 +9,7 @@ from threading import Event
 import pytest
 
 from litotes.cli import main as command_line
-from litotes.prediction.chunks import read_chunks, stream_pool
+from litotes.prediction.predictor import read_chunks, stream_pool
 
 
 def test_a_chunk_of_long_texts_is_short() -> None:

@@ -10,10 +10,17 @@ from typing import Any
 import pytest
 
 from litotes.core.values import Answer, Prediction, Task
-from litotes.prediction.columns import BOOL, FLOAT, STRING, answer_columns, as_json
+from litotes.prediction.answers import BOOL, FLOAT, STRING, answer_columns, as_json
 from litotes.prediction.frames import FrameRequest, add_predictions
-from litotes.prediction.tables.formats import CSV, FORMATS, JSONL, LINE_FORMATS, LineFormat
-from litotes.prediction.tables.layout import AnsweredRow, Layout
+from litotes.prediction.tables import (
+    CSV,
+    FORMATS,
+    JSONL,
+    LINE_FORMATS,
+    AnsweredRow,
+    Layout,
+    LineFormat,
+)
 
 TASKS = {"mood": Task("mood", ("bad", "good")), "warmth": Task("warmth", ())}
 

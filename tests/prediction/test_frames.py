@@ -19,9 +19,8 @@ import torch
 
 from litotes.core.errors import UserError
 from litotes.core.values import Answer, Prediction, Task
-from litotes.prediction.batch_predictor import BatchPredictor
 from litotes.prediction.frames import FrameRequest, add_predictions
-from litotes.prediction.predictor import Predictor
+from litotes.prediction.predictor import BatchPredictor, Predictor
 
 pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")

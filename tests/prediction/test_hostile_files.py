@@ -27,10 +27,9 @@ from litotes.exporting.block_graph import ACTIVATIONS
 from litotes.exporting.graph import Graph, model_bytes
 from litotes.exporting.model_graph import build_onnx
 from litotes.model import checkpoint
-from litotes.prediction.onnx import file_format, folder_check, wire_format
-from litotes.prediction.onnx.file_check import check_content, check_file
-from litotes.prediction.onnx.file_format import MICROSOFT, OPERATORS
-from litotes.prediction.onnx.session import OnnxSession
+from litotes.prediction import onnx_file
+from litotes.prediction.onnx_file import MICROSOFT, OPERATORS, check_content, check_file
+from litotes.prediction.onnx_runtime import OnnxSession
 
 PATH = Path("model.onnx")
 WRITERS = Path(exporting.__file__).parent
@@ -369,7 +368,7 @@ def test_loops_in_loops() -> None:
 
 
 def test_a_file_of_a_million_fields_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire_format, "MOST_FIELDS", 1000)
+    monkeypatch.setattr(onnx_file, "MOST_FIELDS", 1000)
     assert "more than 1000 fields" in refused(b"\x42\x00" * 2000)
 
 
@@ -452,14 +451,14 @@ def test_an_operator_that_would_not_run_is_not_written() -> None:
 
 
 def test_what_is_said_twice_is_said_the_same() -> None:
-    assert file_format.MOST_ROUNDS == simplex.MOST_ROUNDS
-    assert folder_check.DESCRIPTION == checkpoint.DESCRIPTION
+    assert onnx_file.MOST_ROUNDS == simplex.MOST_ROUNDS
+    assert onnx_file.DESCRIPTION == checkpoint.DESCRIPTION
 
 
 @pytest.mark.slow
 def test_checking_needs_neither_torch_nor_onnx() -> None:
     code = (
-        "import sys, litotes.prediction.onnx.folder_check; sys.exit(bool({'torch', 'onnx',"
+        "import sys, litotes.prediction.onnx_file; sys.exit(bool({'torch', 'onnx',"
         " 'onnxruntime'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -23,10 +23,9 @@ from litotes.core.storage import sha256_of
 from litotes.encoder import pretrained
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import save_model
-from litotes.model.folder import open_model
-from litotes.model.manifest import hash_folder
-from litotes.prediction.onnx.folder_check import check_folder
-from litotes.prediction.onnx.session import OnnxSession
+from litotes.model.folder import hash_folder, open_model
+from litotes.prediction.onnx_file import check_folder
+from litotes.prediction.onnx_runtime import OnnxSession
 
 TEXT = text_of(6)
 

@@ -18,8 +18,7 @@ from litotes.encoder import pretrained
 from litotes.model.checkpoint import save_model
 from litotes.prediction.frames import FrameRequest, add_predictions
 from litotes.prediction.predictor import Predictor
-from litotes.prediction.tables.formats import CSV, FORMATS
-from litotes.prediction.tables.layout import AnsweredRow, Layout
+from litotes.prediction.tables import CSV, FORMATS, AnsweredRow, Layout
 
 MOOD = Task("mood", ("bad", "good"), has_exits=True)
 ANSWER = {"mood": Answer("good", 0.75, {"bad": 0.25, "good": 0.75})}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from litotes.core.errors import UserError
-from litotes.prediction.tables.resume import read_record, write_record
+from litotes.prediction.table_jobs import read_record, write_record
 
 MADE_FROM = {"input": [["a.csv", 10, 1], ["b.csv", 20, 2]], "format": "csv", "model": ["m"]}
 

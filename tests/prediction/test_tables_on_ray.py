@@ -23,7 +23,7 @@ from toy_jobs import is_alive, run, toy_jobs, wait_until
 from litotes.core.errors import UserError
 from litotes.core.ray_jobs import _Actor, _n_workers
 from litotes.exporting.export import export_models
-from litotes.prediction.batch_predictor import BatchPredictor
+from litotes.prediction.predictor import BatchPredictor
 
 N_FILES, N_ROWS, N_PER_PART = 3, 8_000, 500
 BAD = 12_345  # the row without a text
@@ -32,10 +32,10 @@ SECONDS_TO_BEGIN = 300  # a cluster starts, a model is loaded; a busy machine ta
 DRIVER = """
 import json, sys
 from pathlib import Path
-from litotes.prediction.batch_predictor import BatchPredictor
+from litotes.prediction.predictor import BatchPredictor
 from litotes.core.errors import Stopped
-from litotes.prediction.tables.request import TableRequest
-from litotes.prediction.tables.to_folder import predict_to_folder, ray_runner
+from litotes.prediction.tables import TableRequest
+from litotes.prediction.table_jobs import predict_to_folder, ray_runner
 from litotes.core.ray_jobs import cluster
 
 source, out, asked = Path(sys.argv[1]), Path(sys.argv[2]), BatchPredictor(sys.argv[3], device="cpu")

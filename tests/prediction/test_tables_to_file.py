@@ -20,13 +20,10 @@ import pytest
 from litotes.core.errors import Stopped, UserError
 from litotes.core.values import Prediction
 from litotes.exporting.export import export_models
-from litotes.prediction.predictor import Predictor
-from litotes.prediction.tables import to_file
-from litotes.prediction.tables.answered_rows import Tally
-from litotes.prediction.tables.request import TableRequest
-from litotes.prediction.tables.resume import write_record
-from litotes.prediction.tables.to_file import predict_to_file
-from litotes.prediction.tokenized_text import TokenizedText
+from litotes.prediction import table_jobs
+from litotes.prediction.predictor import Predictor, TokenizedText
+from litotes.prediction.table_jobs import predict_to_file, write_record
+from litotes.prediction.tables import TableRequest, Tally
 
 TEXTS = [
     f"the tea is {'great' if n % 3 else 'bad'}, {n} queue" + " and it is not" * (n % 7)
@@ -72,7 +69,7 @@ def assert_same(file: Path, expected: Path) -> None:
 
 @pytest.fixture
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(to_file, "_ROWS_BETWEEN_STATES", 10)
+    monkeypatch.setattr(table_jobs, "_ROWS_BETWEEN_STATES", 10)
 
 
 def test_every_row_is_answered_in_order_as_alone(

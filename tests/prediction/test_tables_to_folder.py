@@ -27,13 +27,16 @@ from litotes.core.jobs import Outcome, attempt
 from litotes.core.progress import Watch
 from litotes.core.values import Answer, Prediction, Task
 from litotes.exporting.export import export_models
-from litotes.prediction.batch_predictor import BatchPredictor
-from litotes.prediction.tables.formats import FORMATS
-from litotes.prediction.tables.layout import AnsweredRow, Layout
-from litotes.prediction.tables.part import PartJob, predict_part
-from litotes.prediction.tables.request import TableRequest
-from litotes.prediction.tables.resume import write_record
-from litotes.prediction.tables.to_folder import FolderResult, local_runner, predict_to_folder
+from litotes.prediction.predictor import BatchPredictor
+from litotes.prediction.table_jobs import (
+    FolderResult,
+    PartJob,
+    local_runner,
+    predict_part,
+    predict_to_folder,
+    write_record,
+)
+from litotes.prediction.tables import FORMATS, AnsweredRow, Layout, TableRequest
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -11,8 +11,8 @@ from tiny_exports import encoder_of, model_of, session_of, text_of
 
 from litotes.core.errors import UserError
 from litotes.encoder.tokenizer import Pieces
-from litotes.model.outputs import Outputs
-from litotes.prediction.workers import MOST_PIECES, MOST_TEXTS, Workers, group_by_length
+from litotes.model.exits import Outputs
+from litotes.prediction.onnx_runtime import MOST_PIECES, MOST_TEXTS, Workers, group_by_length
 
 
 @given(st.lists(st.integers(1, 700), max_size=60))

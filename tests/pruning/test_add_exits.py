@@ -17,9 +17,8 @@ from litotes.core.values import Task
 from litotes.data.sources import load
 from litotes.encoder import pretrained
 from litotes.model.checkpoint import save_model
-from litotes.model.folder import open_model
+from litotes.model.folder import open_model, read_trained_texts, text_hash, write_trained_texts
 from litotes.model.heads.exits import ExitHeads
-from litotes.model.trained_texts import read_trained_texts, text_hash, write_trained_texts
 from litotes.prediction.predictor import Predictor
 from litotes.pruning.cost import flops
 from litotes.pruning.exits import ExitSettings, ExitsResult, add_exits

@@ -16,8 +16,8 @@ from tiny_models import TEXTS, model_of
 
 from litotes.core.values import Task
 from litotes.encoder import pretrained
-from litotes.model.label_sets import Bound, LabelSets, label_shares
-from litotes.model.revision import whole_copy, write_label_sets
+from litotes.model.calibration import Bound, LabelSets, label_shares
+from litotes.model.folder import whole_copy, write_label_sets
 from litotes.prediction.predictor import Predictor
 from litotes.service import ServiceSettings, create_app
 from litotes.training.recipe import Recipe

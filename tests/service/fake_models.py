@@ -9,7 +9,7 @@ from typing import Any
 from litotes.core.errors import UserError
 from litotes.core.values import Answer, Prediction, Task
 from litotes.encoder.tokenizer import Pieces
-from litotes.prediction.tokenized_text import TokenizedText
+from litotes.prediction.predictor import TokenizedText
 
 
 class FakePredictor:

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 
 from litotes.cli.main import main
 from litotes.explanation.attribution import METHODS
-from litotes.prediction.columns import as_json
+from litotes.prediction.answers import as_json
 from litotes.prediction.predictor import Predictor
 from litotes.service import ServiceSettings, create_app
 

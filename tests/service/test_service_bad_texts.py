@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
-from litotes.prediction.columns import as_json
+from litotes.prediction.answers import as_json
 from litotes.prediction.predictor import Predictor
 from litotes.service import ServiceSettings, create_app
 from litotes.service.problems import PROBLEM_KINDS

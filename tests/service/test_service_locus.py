@@ -9,8 +9,8 @@ import torch
 from litotes.core.values import Task
 from litotes.encoder import pretrained
 from litotes.encoder.pretrained import Pretrained
-from litotes.model.word_checkpoint import SavedWordModel
-from litotes.model.word_model import WordModel
+from litotes.model.checkpoint import SavedWordModel
+from litotes.model.classifier import WordModel
 from litotes.prediction.predictor import Predictor
 from litotes.service import create_app
 from litotes.service.response_models import Explanation, Locus

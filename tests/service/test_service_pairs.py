@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from pairs_model import PAIRS
 
 from litotes.cli.main import main
-from litotes.prediction.columns import as_json
+from litotes.prediction.answers import as_json
 from litotes.prediction.predictor import Predictor
 from litotes.service import ServiceSettings, create_app
 

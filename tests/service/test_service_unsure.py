@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from tiny_models import TEXTS
 
 from litotes.cli.main import main
-from litotes.prediction.columns import as_json
+from litotes.prediction.answers import as_json
 from litotes.prediction.predictor import Predictor
 from litotes.service import ServiceSettings, create_app
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from litotes.data.sources import load
-from litotes.model.trained_texts import text_hash
+from litotes.model.folder import text_hash
 from litotes.study import plan
 from litotes.study.runs import forget, seen_notes
 from litotes.training.recipe import Recipe

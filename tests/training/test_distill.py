@@ -11,7 +11,7 @@ from litotes.cli.main import main
 from litotes.core.errors import Stopped, UserError
 from litotes.data.keys import example_key
 from litotes.model.checkpoint import load_model
-from litotes.model.trained_texts import read_trained_texts, text_hash
+from litotes.model.folder import read_trained_texts, text_hash
 from litotes.prediction.predictor import Predictor
 from litotes.pruning import PruneSettings, prune
 from litotes.training.distillation import DistillRecipe, distill, plan_distillation

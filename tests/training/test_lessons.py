@@ -14,7 +14,7 @@ from litotes.data.keys import example_key
 from litotes.encoder import pretrained
 from litotes.encoder.packing import TextSet, make_text_set
 from litotes.model.checkpoint import load_model
-from litotes.model.trained_texts import read_trained_texts, text_hash
+from litotes.model.folder import read_trained_texts, text_hash
 from litotes.training.lessons import Lessons
 from litotes.training.losses import task_weights
 from litotes.training.processes import Processes

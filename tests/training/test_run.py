@@ -26,7 +26,7 @@ from litotes.core.progress import Milestone
 from litotes.core.storage import locked
 from litotes.encoder.pretrained import Pretrained, save
 from litotes.model.checkpoint import load_model
-from litotes.model.manifest import hash_folder
+from litotes.model.folder import hash_folder
 from litotes.prediction.predictor import Predictor
 from litotes.training import loop
 from litotes.training.recipe import Recipe, read_recipe

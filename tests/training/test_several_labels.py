@@ -17,10 +17,9 @@ from litotes.data.sources import load
 from litotes.evaluation.evaluate import CellScores
 from litotes.evaluation.scores import SeveralScores, score_several
 from litotes.exporting.export import export_models
-from litotes.model.calibration import Calibration
+from litotes.model.calibration import Calibration, apply_to_each, fit_each
 from litotes.model.folder import open_model
-from litotes.model.several_labels import apply_to_each, fit_each
-from litotes.prediction.columns import answer_columns
+from litotes.prediction.answers import answer_columns
 from litotes.prediction.predictor import Predictor
 from litotes.training.losses import label_weights, text_losses, text_weights
 from litotes.training.recipe import Recipe
@@ -228,7 +227,7 @@ def test_an_explanation_is_about_one_of_the_labels(predictor: Predictor) -> None
 
 
 def test_a_description_that_cannot_be_is_refused(folder: Path) -> None:
-    from litotes.model.description import check_description
+    from litotes.model.folder import check_description
 
     good = dict(open_model(folder).description)
     own = good["calibration"]["moods"]

@@ -14,7 +14,7 @@ from litotes.core.progress import ignore_progress
 from litotes.core.values import Example
 from litotes.data.keys import example_key, plain_words
 from litotes.data.near_duplicates import near_duplicates
-from litotes.model.trained_texts import text_hash
+from litotes.model.folder import text_hash
 from litotes.training.distillation import DistillRecipe, plan_distillation
 from litotes.training.distillation.answers import gather_lessons
 from litotes.training.distillation.plan import DistillPlan

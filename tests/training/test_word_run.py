@@ -15,7 +15,7 @@ from litotes.core.progress import Watch
 from litotes.data.words.cutting import cut_text
 from litotes.encoder.tokenizer import Pieces
 from litotes.encoder.word_pieces import Window
-from litotes.model.word_checkpoint import load_word_model
+from litotes.model.checkpoint import load_word_model
 from litotes.training.recipe import read_kind
 from litotes.training.tagging.answers import _best_span, answer_texts
 from litotes.training.tagging.recipe import WordRecipe, read_recipe, recipe_of

@@ -19,8 +19,8 @@ from litotes.evaluation import evaluate as scoring
 from litotes.evaluation.evaluate import CellScores, select_fair_texts
 from litotes.evaluation.unsure import UnsureResult, calibrate_folder, folder_to_calibrate
 from litotes.model.builtin import BUILTIN
+from litotes.model.folder import read_trained_texts
 from litotes.model.hub import OnHub, pull_model, push_model
-from litotes.model.trained_texts import read_trained_texts
 from litotes.prediction.predictor import Predictor
 from litotes.training.recipe import Recipe, read_recipe
 

@@ -36,9 +36,8 @@ from litotes.core.machine import n_cores
 from litotes.core.storage import write_bytes
 from litotes.encoder.tokenizer import Pieces
 from litotes.exporting.model_graph import build_onnx
-from litotes.prediction.onnx.session import OnnxSession
+from litotes.prediction.onnx_runtime import OnnxSession, Workers
 from litotes.prediction.torch_runtime import TorchRuntime
-from litotes.prediction.workers import Workers
 
 PACKED = "litotes-packed"
 SHORT = {"float32": "fp32", "int8": "int8"}

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from litotes.encoder.tokenizer import Pieces
-from litotes.prediction.onnx.file_check import check_file
-from litotes.prediction.onnx.session import OnnxSession
+from litotes.prediction.onnx_file import check_file
+from litotes.prediction.onnx_runtime import OnnxSession
 
 N_TURNS = 4
 N_IN_A_ROW = 3

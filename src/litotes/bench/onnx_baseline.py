@@ -21,7 +21,7 @@ import torch
 from litotes.bench.batching import Logits
 from litotes.bench.hugging_face import Baseline
 from litotes.encoder.tokenizer import Pieces
-from litotes.model.outputs import Outputs
+from litotes.model.exits import Outputs
 
 INPUTS = ("input_ids", "attention_mask")
 ALL_TASKS = "all tasks"

@@ -17,7 +17,7 @@ import numpy as np
 
 from litotes.bench.batching import Logits, split
 from litotes.encoder.tokenizer import Pieces
-from litotes.prediction.workers import group_by_length
+from litotes.prediction.onnx_runtime import group_by_length
 
 RIVALS = {
     "ct2-fp32": ("ctranslate2", "float32"),

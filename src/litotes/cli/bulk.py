@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from litotes.cli.numbers import count
 
 if TYPE_CHECKING:
-    from litotes.prediction.batch_predictor import BatchPredictor
-    from litotes.prediction.tables.request import TableRequest
-    from litotes.prediction.tables.to_folder import FolderResult, Runner
+    from litotes.prediction.predictor import BatchPredictor
+    from litotes.prediction.table_jobs import FolderResult, Runner
+    from litotes.prediction.tables import TableRequest
 
 _ONLY_WITH_ON = ("address", "workers", "rows_per_part")
 
@@ -51,7 +51,7 @@ def reject_bulk_options(options: argparse.Namespace) -> None:
 def run_bulk(options: argparse.Namespace, request: TableRequest) -> None:
     from litotes.cli.display import print_json, progress, say
     from litotes.core.errors import UserError
-    from litotes.prediction.tables.to_folder import predict_to_folder
+    from litotes.prediction.table_jobs import predict_to_folder
 
     predictor = batch_predictor(options)
     say(predictor.predictor().notes)
@@ -93,7 +93,7 @@ def check_bulk_options(options: argparse.Namespace) -> None:
 def batch_predictor(options: argparse.Namespace) -> BatchPredictor:
     """With --on on the CPU by default, so that all workers compute the same, on any machine."""
     from litotes.core.jobs import threads_per_worker
-    from litotes.prediction.batch_predictor import BatchPredictor
+    from litotes.prediction.predictor import BatchPredictor
 
     n_workers = options.workers or 1
     if options.on == "ray":
@@ -113,7 +113,7 @@ def batch_predictor(options: argparse.Namespace) -> BatchPredictor:
 
 
 def _runner(options: argparse.Namespace) -> Runner:
-    from litotes.prediction.tables.to_folder import local_runner, ray_runner
+    from litotes.prediction.table_jobs import local_runner, ray_runner
 
     if options.on == "here":
         return local_runner(options.workers or 1)

@@ -27,9 +27,7 @@ from litotes.cli.table_options import add_table_options, check_table_options, ta
 if TYPE_CHECKING:
     from litotes.core.values import Answer, BadText, Prediction
     from litotes.prediction.predictor import Predictor
-    from litotes.prediction.tables.answered_rows import InputRow, Tally
-    from litotes.prediction.tables.layout import AnsweredRow, Layout
-    from litotes.prediction.tables.request import TableRequest
+    from litotes.prediction.tables import AnsweredRow, InputRow, Layout, TableRequest, Tally
 
 Write = Callable[[str], object]
 
@@ -91,7 +89,7 @@ def run(options: argparse.Namespace) -> None:
 def _check_target(options: argparse.Namespace) -> None:
     """What must not be replaced is reported before the work."""
     from litotes.core.storage import find_target
-    from litotes.prediction.tables.request import TableRequest
+    from litotes.prediction.tables import TableRequest
 
     if options.file is None:
         find_target(Path(options.out))
@@ -101,7 +99,7 @@ def _check_target(options: argparse.Namespace) -> None:
 
 def _predict_parquet(request: TableRequest, options: argparse.Namespace) -> None:
     from litotes.cli.display import progress, say
-    from litotes.prediction.tables.to_parquet import predict_to_parquet
+    from litotes.prediction.table_jobs import predict_to_parquet
 
     predictor = batch_predictor(options)
     say(predictor.predictor().notes)
@@ -117,7 +115,7 @@ def _predict_file(predictor: Predictor, request: TableRequest, options: argparse
     """For files of any length; a stopped run resumes."""
     from litotes.cli.display import progress, say
     from litotes.core.storage import find_target
-    from litotes.prediction.tables.to_file import predict_to_file
+    from litotes.prediction.table_jobs import predict_to_file
 
     if find_target(Path(options.out)).is_stream:
         say([f"{options.out} is a pipe or a device: if this is stopped, it cannot resume."])
@@ -141,7 +139,7 @@ def _predict_rows(
     """For what is printed as it comes, or fits in memory."""
     from litotes.cli.display import say
     from litotes.core.storage import write_text
-    from litotes.prediction.tables.answered_rows import Tally, answer_rows, is_written
+    from litotes.prediction.tables import Tally, answer_rows, is_written
 
     layout, rows = _read_rows(predictor, request, options)
     tally = Tally()
@@ -168,8 +166,7 @@ def _predict_rows(
 def _read_rows(
     predictor: Predictor, request: TableRequest | None, options: argparse.Namespace
 ) -> tuple[Layout, Iterator[InputRow]]:
-    from litotes.prediction.tables.answered_rows import input_rows
-    from litotes.prediction.tables.layout import Layout
+    from litotes.prediction.tables import Layout, input_rows
 
     if request is None:
         names: tuple[str, ...] = ("text",) if options.pair is None else ("text", "pair")
@@ -181,7 +178,7 @@ def _read_rows(
             keep_formulas=options.keep_formulas,
         )
         return layout, typed_rows(options)
-    from litotes.prediction.tables.request import make_layout
+    from litotes.prediction.tables import make_layout
 
     if request.source.is_file() or not request.source.exists():
         layout = make_layout(request, [request.source], predictor.tasks)
@@ -200,8 +197,8 @@ def _read_rows(
 def typed_rows(options: argparse.Namespace) -> Iterator[InputRow]:
     """The texts that were typed, or the lines of stdin."""
     from litotes.core.errors import UserError
-    from litotes.prediction.bad_texts import written_text
-    from litotes.prediction.tables.answered_rows import InputRow
+    from litotes.prediction.predictor import written_text
+    from litotes.prediction.tables import InputRow
 
     if not options.texts and sys.stdin.isatty():
         raise UserError("There is nothing to label: give a text, --file, or lines on stdin.")
@@ -250,7 +247,7 @@ def _print(
     rows: Iterable[AnsweredRow], layout: Layout, write: Write, options: argparse.Namespace
 ) -> None:
     from litotes.core.json_text import to_json
-    from litotes.prediction.tables.formats import LINE_FORMATS, as_document
+    from litotes.prediction.tables import LINE_FORMATS, as_document
 
     if options.json:
         write(to_json([as_document(layout, row) for row in rows], indent=2) + "\n")

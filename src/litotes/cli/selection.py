@@ -48,7 +48,7 @@ def select_texts(
     from litotes.cli.display import say
     from litotes.data.sources import load
     from litotes.evaluation.evaluate import select_fair_texts, warn_of_trained_texts
-    from litotes.model.trained_texts import read_trained_texts
+    from litotes.model.folder import read_trained_texts
 
     stated = [read_trained_texts(model) for model in models]
     trained_on = None if None in stated else frozenset().union(*filter(None, stated))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from litotes.prediction.tables.request import TableRequest
+    from litotes.prediction.tables import TableRequest
 
 _ABOUT_FILES = ("columns", "key", "no_text", "prefix")
 _ENDINGS = {
@@ -139,7 +139,7 @@ def _format_of(out: Path, format: str | None) -> str | None:
 
 def table_request(options: argparse.Namespace) -> TableRequest:
     """What the options ask of the table."""
-    from litotes.prediction.tables.request import ROWS_PER_PART, TableRequest
+    from litotes.prediction.tables import ROWS_PER_PART, TableRequest
 
     columns = options.columns
     if options.key is not None:

@@ -216,7 +216,7 @@ def _bounds(interval: Iterable[float]) -> str:
 def _predictions(tagger: Tagger, options: argparse.Namespace) -> Iterator[WordPrediction]:
     from litotes.cli.predict import typed_rows
     from litotes.cli.table_options import table_request
-    from litotes.prediction.tables.answered_rows import input_rows
+    from litotes.prediction.tables import input_rows
 
     if options.file is None:
         rows = typed_rows(options)

@@ -32,8 +32,7 @@ from litotes.evaluation.scores import (
     score_several,
 )
 from litotes.evaluation.significance import SIGNIFICANT, Difference, difference, holm
-from litotes.model.folder import ModelFolder
-from litotes.model.trained_texts import text_hash
+from litotes.model.folder import ModelFolder, text_hash
 from litotes.prediction.answers import known_varieties
 from litotes.prediction.predictor import Predictor
 

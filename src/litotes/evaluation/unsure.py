@@ -17,20 +17,18 @@ from litotes.core.text import one_line
 from litotes.data.corpus import Corpus
 from litotes.evaluation.evaluate import TaskPredictions, predict_corpus, split_by_cell
 from litotes.model.builtin import is_builtin
-from litotes.model.calibration import Calibration
-from litotes.model.folder import ModelFolder, open_model
-from litotes.model.label_sets import (
+from litotes.model.calibration import (
     Bound,
+    Calibration,
     LabelSets,
     fit_bound,
     label_shares,
     needed_texts,
     too_few,
 )
-from litotes.model.revision import whole_copy, write_label_sets
+from litotes.model.folder import ModelFolder, open_model, whole_copy, write_label_sets
 from litotes.model.runtime import Runtime
-from litotes.prediction.onnx.file_format import FILE, NOTE
-from litotes.prediction.onnx.place import export_folder, has_export
+from litotes.prediction.onnx_file import FILE, NOTE, export_folder, has_export
 from litotes.prediction.predictor import Predictor
 
 

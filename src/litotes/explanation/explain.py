@@ -28,9 +28,9 @@ from litotes.explanation.attribution.question import RuntimeQuestion, number_of
 from litotes.explanation.explanation import Explanation, Faithfulness, LayerMaps, Shading
 from litotes.explanation.trace import Trace, trace_of
 from litotes.explanation.word_removal import faithfulness, order_of
-from litotes.model.facts import name_model
+from litotes.model.calibration import apply_to_each
+from litotes.model.folder import name_model
 from litotes.model.runtime import Runtime
-from litotes.model.several_labels import apply_to_each
 
 if TYPE_CHECKING:
     from litotes.explanation.observation import Observation

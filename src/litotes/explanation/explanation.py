@@ -15,7 +15,7 @@ from litotes.core.values import Answer
 from litotes.encoder.tokenizer import ReadText
 from litotes.explanation.shaded_text import answer_in_words, notebook_html
 from litotes.explanation.trace import Trace
-from litotes.model.several_labels import label_to_explain
+from litotes.model.calibration import label_to_explain
 
 if TYPE_CHECKING:
     from torch import Tensor

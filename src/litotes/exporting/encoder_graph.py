@@ -34,7 +34,7 @@ from litotes.exporting.products import Products
 from litotes.exporting.pruning_graph import PruningGraph
 from litotes.exporting.removal_graph import GraphState
 from litotes.exporting.texts_graph import Texts
-from litotes.prediction.onnx.file_format import PIECES, SEGMENTS
+from litotes.prediction.onnx_file import PIECES, SEGMENTS
 
 
 class EncoderWalk:

@@ -30,7 +30,7 @@ from litotes.exporting.products import Products
 from litotes.exporting.removal_graph import GraphState
 from litotes.exporting.texts_graph import Texts
 from litotes.model.checkpoint import Model
-from litotes.model.early_answers import EarlyExits
+from litotes.model.classifier import EarlyExits
 
 
 @dataclass(frozen=True)

@@ -23,12 +23,10 @@ from litotes.exporting.model_graph import build_onnx, write_export
 from litotes.exporting.sample import choose_sample
 from litotes.model.builtin import is_builtin, name_of
 from litotes.model.checkpoint import load_model
-from litotes.model.folder import DESCRIPTION, HASHED, ModelFolder, open_model
-from litotes.model.static_table import TABLE
-from litotes.model.trained_texts import TRAINED_TEXTS
-from litotes.prediction.onnx.file_check import check_content
-from litotes.prediction.onnx.file_format import FILE, INT16
-from litotes.prediction.onnx.session import OnnxSession
+from litotes.model.exits import TABLE
+from litotes.model.folder import DESCRIPTION, HASHED, TRAINED_TEXTS, ModelFolder, open_model
+from litotes.prediction.onnx_file import FILE, INT16, check_content
+from litotes.prediction.onnx_runtime import OnnxSession
 
 ALLOWED = {"float32": 0.0, INT16: 0.005, "int8": 0.01}
 """Share of the labels that an export may change, by precision."""

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litotes.core.errors import require_extra
-from litotes.prediction.onnx.file_format import IR_VERSION, MICROSOFT, OPERATORS, OPSET, PRODUCER
+from litotes.prediction.onnx_file import IR_VERSION, MICROSOFT, OPERATORS, OPSET, PRODUCER
 
 _TYPE_NUMBERS: dict[type[np.generic], int] = {
     np.float32: 1,

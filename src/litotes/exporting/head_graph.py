@@ -21,7 +21,7 @@ from litotes.core.values import Task
 from litotes.exporting.graph import Graph, Value
 from litotes.exporting.products import Products, as_array
 from litotes.exporting.texts_graph import Texts
-from litotes.model.calibration import Calibration
+from litotes.model.calibration import Calibration, thresholds_of
 from litotes.model.heads import Head, HeadPerTask
 from litotes.model.heads.bilstm import BiLSTM, weights_of
 from litotes.model.heads.convolution import Convolution
@@ -29,7 +29,6 @@ from litotes.model.heads.crosstalk import CrossTalk
 from litotes.model.heads.linear import Linear
 from litotes.model.heads.mean import Mean
 from litotes.model.heads.multitask import Multitask
-from litotes.model.several_labels import thresholds_of
 
 
 def write_heads(products: Products, texts: Texts, heads: nn.Module, hidden: str) -> dict[str, str]:

@@ -16,12 +16,10 @@ from litotes.core.progress import Watch
 from litotes.core.values import Example, Task
 from litotes.encoder.packing import encode_examples
 from litotes.evaluation.scores import macro_f1_of
-from litotes.model.calibration import Calibration
+from litotes.model.calibration import Calibration, apply_to_each, thresholds_of
 from litotes.model.checkpoint import Model
-from litotes.model.inference import compute_outputs, static_tier
-from litotes.model.several_labels import apply_to_each, thresholds_of
-from litotes.prediction.onnx.session import OnnxSession
-from litotes.prediction.workers import Workers
+from litotes.model.runtime import compute_outputs, static_tier
+from litotes.prediction.onnx_runtime import OnnxSession, Workers
 
 _CHUNK = 32
 """Texts asked at a time."""

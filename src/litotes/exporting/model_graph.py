@@ -36,7 +36,7 @@ from litotes.exporting.texts_graph import Texts
 from litotes.model.checkpoint import Model
 from litotes.model.classifier import Classifier
 from litotes.model.folder import ModelFolder
-from litotes.prediction.onnx.file_format import (
+from litotes.prediction.onnx_file import (
     EXITS,
     FILE,
     HASH_OF,

@@ -15,13 +15,15 @@ may also hold several such folders, one per task: its `litotes.json` then names 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors.torch import save as to_bytes
-from torch import Tensor
+from torch import Tensor, nn
 
 from litotes.core.errors import UserError, reason_of
 from litotes.core.storage import (
@@ -33,36 +35,42 @@ from litotes.core.storage import (
     write_text,
 )
 from litotes.core.text import one_line
+from litotes.core.values import WORD_KINDS
 from litotes.core.version import __version__
+from litotes.encoder import pretrained
+from litotes.encoder.attention import PRUNINGS, WEIGHTINGS
+from litotes.encoder.bundled import BUNDLED, bundled_weights
 from litotes.encoder.config import config_from_spec, spec_from_json
+from litotes.encoder.difference import from_difference, to_difference
 from litotes.encoder.encoder import Encoder
+from litotes.encoder.spec import EncoderSpec
 from litotes.encoder.tokenizer import PieceTokenizer
-from litotes.model.calibration import Calibration
-from litotes.model.classifier import Classifier
-from litotes.model.description import FORMAT
-from litotes.model.early_answers import EarlyExits
+from litotes.encoder.weights import (
+    check_fits,
+    empty_encoder,
+    extra_tensors,
+    load_extra_tensors,
+    load_family_tensors,
+    read_tensors,
+    to_family_tensors,
+)
+from litotes.model.calibration import Calibration, LabelSets
+from litotes.model.classifier import Classifier, EarlyExits, WordModel
+from litotes.model.exits import TABLE
 from litotes.model.folder import (
     DESCRIPTION,
+    FORMAT,
+    HASHED,
     TOKENIZER,
     WEIGHTS,
     FileContent,
     ModelFolder,
+    changed_file,
+    hash_folder,
     open_model,
     read_files,
 )
 from litotes.model.heads import HEADS
-from litotes.model.label_sets import LabelSets
-from litotes.model.manifest import hash_folder
-from litotes.model.saved_tensors import (
-    check_known,
-    load_heads,
-    saved_encoder,
-    saved_tensors,
-    saved_tokenizer,
-    tensors_to_save,
-    without_prefix,
-)
-from litotes.model.static_table import TABLE
 
 _EXITS = "exits."
 
@@ -229,3 +237,253 @@ def _describe(model: Model, *, omits_base: bool) -> dict[str, Any]:
         "facts": dict(model.facts),
         **exits,
     }
+
+
+# The tensors of a model folder, of whatever kind: what is written, what is read and checked.
+
+_HEADS = "heads."
+
+
+def tensors_to_save(
+    encoder: Encoder,
+    heads: nn.Module,
+    *,
+    base_name: str,
+    base_sha256: str | None,
+    compact: bool = False,
+) -> tuple[dict[str, Tensor], bool]:
+    """Those of an encoder and its heads, of any kind of model."""
+    base: dict[str, Tensor] = {}
+    if base_sha256 is not None:
+        base = pretrained.bundled_tensors(base_name, sha256=base_sha256)
+    kept, n_omitted = {}, 0
+    for name, tensor in to_family_tensors(encoder).items():
+        if name in base and torch.equal(tensor, base[name]):  # training has left it as it was
+            n_omitted += 1
+        else:
+            kept[name] = tensor
+    compact = compact and bool(base)  # from any other encoder nobody could complete it
+    if compact:
+        kept = to_difference(kept, base)
+    kept |= extra_tensors(encoder)
+    for name, tensor in heads.state_dict().items():
+        kept[f"{_HEADS}{name}"] = tensor.detach().cpu().clone()
+    return kept, compact or n_omitted > 0
+
+
+def saved_tensors(folder: ModelFolder, files: Mapping[Path, FileContent]) -> dict[str, Tensor]:
+    """All weights of a folder, with those of the bundled encoder it rests on; checked first."""
+    _check_hashes(folder, files)
+    base = _base_tensors(folder.description["base"], files)
+    weights = folder.path / WEIGHTS
+    return base | from_difference(read_tensors(weights, files[weights].content), base)
+
+
+def saved_tokenizer(
+    folder: ModelFolder, spec: EncoderSpec, files: Mapping[Path, FileContent]
+) -> PieceTokenizer:
+    return pretrained.read_tokenizer(
+        folder.path,
+        spec,
+        max_pieces=int(folder.description["max_pieces"]),
+        content=files[folder.path / TOKENIZER].content,
+    )
+
+
+def saved_encoder(folder: ModelFolder, spec: EncoderSpec, tensors: Mapping[str, Tensor]) -> Encoder:
+    n_bytes = sum(tensor.nbytes for tensor in tensors.values())
+    check_fits(spec, n_bytes, str(folder))  # first: a description may ask for an endless encoder
+    check_known(folder, "weighting", spec.weighting, WEIGHTINGS)
+    check_known(folder, "pruning", spec.pruning, PRUNINGS)
+    encoder = empty_encoder(spec)
+    load_family_tensors(encoder, tensors, str(folder))
+    load_extra_tensors(encoder, tensors)
+    return encoder
+
+
+def check_known(folder: ModelFolder, kind: str, name: str, known: Iterable[str]) -> None:
+    """Refuses a model with a part that was added elsewhere: no folder brings its code along."""
+    names = sorted(known)
+    if name not in names:
+        raise UserError(
+            f"{folder} was made with the {kind} {name!r:.60}, which this litotes does not have"
+            f" (known: {', '.join(names)}). Use the litotes that made it, or add the {kind} here."
+        )
+
+
+def load_heads(heads: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    heads.load_state_dict(without_prefix(tensors, _HEADS))
+
+
+def _check_hashes(folder: ModelFolder, files: Mapping[Path, FileContent]) -> None:
+    """The files must be those that the folder was written with."""
+    stated = folder.stated_hashes
+    if set(stated) != set(HASHED):
+        listing = folder.path / (DESCRIPTION if folder.manifest is None else MANIFEST)
+        raise UserError(
+            f"{listing}: must give the hashes of {' and '.join(HASHED)}. Copy it again, or train"
+            " the model again."
+        )
+    for name, sha256 in stated.items():
+        file = folder.path / name
+        if file not in files or files[file].sha256 != sha256:
+            raise changed_file(file)
+
+
+def without_prefix(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """The weights saved under a prefix, without it."""
+    return {
+        name.removeprefix(prefix): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    }
+
+
+def _base_tensors(base: Mapping[str, Any], files: Mapping[Path, FileContent]) -> dict[str, Tensor]:
+    """The weights of the bundled encoder that a model was saved without; none, if it is whole."""
+    if set(base) != {"name", "sha256", "omitted"} or not isinstance(base["omitted"], bool):
+        raise ValueError(f"the base must have a name, a sha256 and omitted, not {base!r:.60}")
+    if not base["omitted"]:
+        return {}
+    name = base["name"]
+    # a model folder must not send us to other folders or to the network
+    if name not in BUNDLED:
+        raise UserError(
+            f"This model is a difference from {name!r}, which is not a bundled encoder; it cannot"
+            " be completed."
+        )
+    weights = files[bundled_weights(name)]
+    pretrained.check_bundled(name, base["sha256"], found=weights.sha256)
+    return read_tensors(bundled_weights(name), weights.content)
+
+
+# The folder of a model that answers words: that of a classifier (checkpoint.py) with a kind, one
+# task, and how texts are cut into words for it.
+
+
+@dataclass(frozen=True)
+class SavedWordModel:
+    """A model of words with its tokenizer, and what is known about it. cutting: how texts are cut
+    into words for it (`data/words/cutting.py`).
+    """
+
+    network: WordModel
+    tokenizer: PieceTokenizer
+    base: str
+    base_sha256: str | None
+    cutting: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        network = self.network
+        return one_line(self, base=self.base, kind=network.kind, task=network.task.name)
+
+
+def save_word_model(model: SavedWordModel, folder: Path, *, card: str) -> None:
+    """Writes the model folder; `litotes.json` comes last, so a folder that has it is whole."""
+    make_folder(folder)
+    for name in (DESCRIPTION, MANIFEST):
+        (folder / name).unlink(missing_ok=True)
+    network = model.network
+    tensors, omits_base = tensors_to_save(
+        network.encoder, network.heads, base_name=model.base, base_sha256=model.base_sha256
+    )
+    write_bytes(folder / WEIGHTS, to_bytes(tensors, metadata={"format": "pt"}))
+    write_text(folder / TOKENIZER, model.tokenizer.to_json())
+    write_text(folder / "README.md", card)
+    spec = network.encoder.spec
+    if not omits_base and spec.is_plain:  # all that transformers can read
+        write_json(folder / "config.json", config_from_spec(spec))
+    description = {
+        "format": FORMAT,
+        "litotes": __version__,
+        "kind": network.kind,
+        "tasks": {network.task.name: list(network.task.labels)},
+        "words": model.cutting,
+        "dropout": network.dropout,
+        "max_pieces": model.tokenizer.max_pieces,
+        "encoder": spec.as_json(),
+        "base": {"name": model.base, "sha256": model.base_sha256, "omitted": omits_base},
+        "facts": dict(model.facts),
+    }
+    write_description(folder, description)
+
+
+def load_word_model(model: str | Path | ModelFolder) -> SavedWordModel:
+    """Reads a model folder, in evaluation mode; every file is checked against its hash first."""
+    folder = open_model(model, kinds=WORD_KINDS)
+    try:
+        return _load_words(folder)
+    except (ArithmeticError, LookupError, TypeError, ValueError, RuntimeError) as error:
+        raise folder.damaged(reason_of(error)) from error
+
+
+def _load_words(folder: ModelFolder) -> SavedWordModel:
+    files = read_files([folder])
+    description = folder.description
+    spec = spec_from_json(description["encoder"])
+    tensors = saved_tensors(folder, files)
+    encoder = saved_encoder(folder, spec, tensors)
+    (task,) = folder.tasks.values()
+    network = WordModel(encoder, task, kind=folder.kind, dropout=description["dropout"])
+    load_heads(network.heads, tensors)
+    return SavedWordModel(
+        network.eval(),
+        saved_tokenizer(folder, spec, files),
+        description["base"]["name"],
+        description["base"]["sha256"],
+        description["words"],
+        description["facts"],
+    )
+
+
+# One model out of several that began with the same encoder: the mean of their weights.
+#
+#     w = s₁ w₁ + … + sₙ wₙ,   Σ s = 1; all the same unless shares are given
+#
+# Models fine-tuned from one start lie in one valley, and its middle answers texts of other kinds
+# better than its edges, at the cost of one (model soups: Wortsman et al. 2022, arXiv 2203.05482;
+# between an earlier model and a later one: arXiv 2109.01903).
+
+_CLOSE = 1e-9
+
+
+def average_models(models: Sequence[Model], shares: Sequence[float] | None = None) -> Model:
+    """Tokenizer, tasks, pruning and facts are those of the first. shares: of the models, in all 1.
+
+    Temperatures, thresholds and exits were fitted to weights that are no longer there: the mean has
+    none.
+    """
+    if not models:
+        raise UserError("There is no model to average. Give at least one.")
+    first = models[0]
+    states = [model.classifier.state_dict() for model in models]
+    shapes = [{name: tensor.shape for name, tensor in state.items()} for state in states]
+    kinds = {(model.base_sha256, model.classifier.head_name) for model in models}
+    if len(kinds) > 1 or any(other != shapes[0] for other in shapes):
+        raise UserError(
+            "Only models of the same encoder, head and tasks have a mean. Average those that differ"
+            " in seed, learning rate, epochs or lessons."
+        )
+    if shares is None:
+        shares = [1 / len(models)] * len(models)
+    if len(shares) != len(models) or abs(sum(shares) - 1) > _CLOSE:
+        raise UserError("Give each model a share, and let them be 1 in all.")
+    classifier = deepcopy(first.classifier)
+    classifier.load_state_dict(
+        {name: _mean([state[name] for state in states], shares) for name in states[0]}
+    )
+    return replace(first, classifier=classifier.eval(), calibration={}, exits=None, label_sets={})
+
+
+def _mean(tensors: Sequence[Tensor], shares: Sequence[float]) -> Tensor:
+    """In float64. Where all are the same, so is their mean, to the last bit: what a model shares
+    with its encoder is left out of its folder by that.
+    """
+    first, *others = tensors
+    if not first.is_floating_point():
+        return first
+    mean = first.double()
+    for tensor, share in zip(others, shares[1:], strict=True):
+        mean += share * (tensor.double() - first.double())
+    return mean.to(first.dtype)

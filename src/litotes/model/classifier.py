@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from litotes.core.errors import UserError
+from litotes.core.progress import TimedAction, Watch, time_in_turns
 from litotes.core.registry import can_name_task, pick
 from litotes.core.values import Task
 from litotes.encoder.attention.observer import Observer
@@ -16,7 +20,12 @@ from litotes.encoder.device_encoding import encode
 from litotes.encoder.encoder import Encoder
 from litotes.encoder.encoding import Encoding
 from litotes.encoder.layout import Layout
-from litotes.model.heads import HEADS
+from litotes.encoder.packing import TextSet, batches_by_budget
+from litotes.encoder.word_pieces import WordBatch
+from litotes.model.calibration import Calibration
+from litotes.model.exits import Exits, StaticTable
+from litotes.model.heads import HEADS, WORD_HEADS
+from litotes.model.heads.exits import ExitHeads
 
 
 class Classifier(nn.Module):
@@ -67,3 +76,153 @@ def is_task_name(name: str) -> bool:
     """
     is_attribute = hasattr(nn.ModuleDict(), name)  # torch would refuse a head of that name
     return can_name_task(name) and not is_attribute
+
+
+# An encoder with a head that answers words.
+
+
+class WordModel(nn.Module):
+    """WordBatch → logits (word, n_outputs). kind: tagging or span."""
+
+    def __init__(self, encoder: Encoder, task: Task, *, kind: str, dropout: float) -> None:
+        super().__init__()
+        if not is_task_name(task.name):
+            raise UserError(
+                f"A task cannot be called {task.name!r}. Choose another name of letters, digits, -"
+                " and _."
+            )
+        if encoder.spec.pruning != "none" and not encoder.pruning.restore:
+            raise UserError(
+                f'kind = "{kind}" needs an answer for every word, and pruning ='
+                f" {encoder.spec.pruning} removes pieces for good: set"
+                " model.pruning_options.restore = true."
+            )
+        self.task, self.kind, self.dropout = task, kind, dropout
+        self.encoder = encoder
+        head = pick(WORD_HEADS, kind, "kind of word model called")
+        width = encoder.spec.width
+        self.heads = nn.ModuleDict({task.name: head(width, len(task.labels), dropout=dropout)})
+        self.reads_first = head.reads_first
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.encoder.device
+
+    def forward(self, words: WordBatch) -> Tensor:
+        encoding = encode(self.encoder, words.batch)
+        logits: Tensor = self.heads[self.task.name](encoding, words.places)
+        return logits  # (word, n_outputs)
+
+
+# Texts that leave the encoder with an answer as soon as an exit is sure of it (exits.py).
+#
+# batch  →  layers  →  exit: sure of some texts  →  their answers; they leave the packed tensor
+#                   →  layers, with the others  →  …  →  the model's own head
+
+
+@dataclass(frozen=True)
+class EarlyExits:
+    """The heads that answer early, and the rule by which a text may leave. On the CPU.
+
+    table: what answers before the first layer, where the rule has such an exit; a batch has passed
+    it already (inference.py).
+    """
+
+    heads: ExitHeads
+    rule: Exits
+    table: StaticTable | None = None
+
+    @classmethod
+    def for_classifier(cls, classifier: Classifier, rule: Exits) -> EarlyExits:
+        """With random weights, and without a table."""
+        n_outputs = {name: task.n_outputs for name, task in classifier.tasks.items()}
+        heads = ExitHeads(classifier.encoder.spec.width, n_outputs, rule.inner_layers)
+        return cls(heads.eval(), rule)
+
+    def answer(
+        self, classifier: Classifier, batch: Batch, calibration: Mapping[str, Calibration]
+    ) -> tuple[dict[str, Tensor], Tensor]:
+        """Logits {task: (text, class)}, and after how many layers each text was answered, (text,).
+
+        A text alone is answered as it is in any batch.
+        """
+        departures = _Departures(self, calibration, batch.layout.n_texts)
+        encoding = classifier.encoder(
+            batch, firsts_only=classifier.firsts_only, leave=departures.leave
+        )
+        if len(departures.there):
+            departures.add(
+                len(classifier.encoder.spec.walk), departures.there, classifier.read(encoding)
+            )
+        return departures.in_order()
+
+
+class _Departures:
+    """The texts of one batch that have been answered, and those still there."""
+
+    def __init__(
+        self, exits: EarlyExits, calibration: Mapping[str, Calibration], n_texts: int
+    ) -> None:
+        self._exits, self._calibration = exits, calibration
+        self.there = torch.arange(n_texts)
+        self._places: list[Tensor] = []
+        self._layers: list[Tensor] = []
+        self._logits: list[Mapping[str, Tensor]] = []
+
+    def leave(self, layer: int, encoding: Encoding) -> Tensor | None:
+        """Which texts stay after `layer` layers, (text,); None: all."""
+        rule = self._exits.rule
+        if layer not in rule.layers:
+            return None
+        logits = self._exits.heads(layer, encoding)
+        arrays = {task: values.detach().numpy() for task, values in logits.items()}
+        is_sure = torch.from_numpy(rule.log_odds(layer, arrays, self._calibration) >= rule.cut)
+        if not is_sure.any():
+            return None
+        self.add(layer, self.there[is_sure], {task: own[is_sure] for task, own in logits.items()})
+        self.there = self.there[~is_sure]
+        return ~is_sure
+
+    def add(self, layer: int, places: Tensor, logits: Mapping[str, Tensor]) -> None:
+        """Answers to the texts at `places`."""
+        self._places.append(places)
+        self._layers.append(torch.full_like(places, layer))
+        self._logits.append(logits)
+
+    def in_order(self) -> tuple[dict[str, Tensor], Tensor]:
+        order = torch.cat(self._places).argsort()
+        logits = {}
+        for task in self._logits[0]:
+            logits[task] = torch.cat([part[task] for part in self._logits])[order]
+        return logits, torch.cat(self._layers)[order]
+
+
+# How long classifiers take to answer, measured side by side.
+
+
+def seconds_in_turns(
+    classifiers: Mapping[str, tuple[Classifier, TextSet]],
+    *,
+    what: str,
+    n_rounds: int,
+    watch: Watch,
+) -> dict[str, float]:
+    """The median seconds that each classifier takes for its texts, from pieces to logits, by name.
+
+    what: names the rounds in the progress bar.
+    """
+    actions = {}
+    for name, (classifier, texts) in classifiers.items():
+        places = batches_by_budget(texts.lengths, max_texts=32)
+        batches = [texts.batch(some, classifier.device) for some in places]
+        actions[name] = TimedAction(partial(_answer_all, batches), prepare=classifier.eval)
+    with torch.inference_mode():
+        seconds = time_in_turns(actions, what=what, n_rounds=n_rounds, watch=watch)
+    return {name: statistics.median(times) for name, times in seconds.items()}
+
+
+def _answer_all(batches: Sequence[Batch], classifier: Classifier) -> None:
+    for batch in batches:
+        for logits in classifier(batch).values():
+            logits.sum().item()  # waits for a device

@@ -32,9 +32,16 @@ from litotes.core.storage import (
     write_bytes,
 )
 from litotes.core.text import one_line
-from litotes.model.folder import DESCRIPTION, HASHED, ModelFolder, open_model
-from litotes.model.manifest import Manifest, changed_file, read_manifest
-from litotes.model.static_table import TABLE
+from litotes.model.exits import TABLE
+from litotes.model.folder import (
+    DESCRIPTION,
+    HASHED,
+    Manifest,
+    ModelFolder,
+    changed_file,
+    open_model,
+    read_manifest,
+)
 
 TRAVELS = (".safetensors", ".json", ".jsonl", ".md", ".txt")
 """How the names of files end that are pushed and pulled; of other files only the table travels."""

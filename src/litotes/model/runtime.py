@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from litotes.core.numbers import counted
-from litotes.core.values import Task
+from litotes.core.values import Answer, Task
 from litotes.encoder.tokenizer import Pieces, PieceTokenizer
-from litotes.model.calibration import Calibration
-from litotes.model.label_sets import LabelSets
-from litotes.model.outputs import Outputs
+from litotes.model.calibration import (
+    Calibration,
+    LabelSets,
+    find_labels,
+    label_shares,
+    to_several_answers,
+)
+from litotes.model.exits import Outputs, StaticTier
 
 if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from litotes.encoder.batch import Batch
     from litotes.model.checkpoint import Model
 
 
@@ -75,3 +85,109 @@ def describe_threads(n_threads: int, n_at_once: int) -> str:
     if n_at_once == 1:
         return threads
     return f"{threads} a batch, up to {n_at_once} batches at the same time"
+
+
+# What a model computes for texts, whatever computes it.
+
+
+# Pieces in, logits out, and what logits answer: every consumer asks a model this way.
+
+
+def compute_outputs(model: Model, texts: Sequence[Pieces]) -> Outputs:
+    """As the model answers: a text that the table is sure of is not computed at all; on a CPU
+    others leave where an exit is sure of them, elsewhere all go to the end.
+    """
+    tier = static_tier(model)
+    if tier is None:
+        return _compute_in_layers(model, texts)
+    return tier.answer(texts, partial(_compute_in_layers, model))
+
+
+def static_tier(model: Model) -> StaticTier | None:
+    """What answers before the first layer; None: nothing does."""
+    if model.exits is None or model.exits.table is None:
+        return None
+    n_layers = len(model.classifier.encoder.spec.walk)
+    return StaticTier(model.exits.table, model.exits.rule, model.calibration, n_layers)
+
+
+def _compute_in_layers(model: Model, texts: Sequence[Pieces]) -> Outputs:
+    """What the encoder and its exits answer."""
+    import torch
+
+    has_exits = model.exits is not None and model.exits.rule.inner_layers
+    if not has_exits or model.classifier.device.type != "cpu" or not texts:
+        logits = {task: own.numpy() for task, own in compute_logits(model, texts).items()}
+        return Outputs(logits, all_layers(model, len(texts)))
+    assert model.exits is not None
+    answer = model.exits.answer
+    with torch.inference_mode():
+        batches = _batches(texts, model.classifier.device)
+        found = [answer(model.classifier, batch, model.calibration) for batch in batches]
+    logits = {}
+    for task in model.classifier.tasks:
+        logits[task] = torch.cat([own[task] for own, _ in found]).float().numpy()
+    return Outputs(logits, torch.cat([layers for _, layers in found]).numpy())
+
+
+def all_layers(model: Model, n_texts: int) -> NDArray[np.int64] | None:
+    """The layers of texts that all go to the end; None for a model without exits."""
+    if model.exits is None:
+        return None
+    return np.full(n_texts, len(model.classifier.encoder.spec.walk), dtype=np.int64)
+
+
+def compute_logits(
+    model: Model, texts: Sequence[Pieces], *, between: Callable[[], None] = lambda: None
+) -> dict[str, Tensor]:
+    """{task: (text, class)} of the whole model, on the CPU, computed where the model is.
+
+    between: called before every batch; may raise to end the work.
+    """
+    import torch
+
+    tasks = model.classifier.tasks
+    if not texts:
+        return {name: torch.empty(0, task.n_outputs) for name, task in tasks.items()}
+    parts: dict[str, list[Tensor]] = {name: [] for name in tasks}
+    with torch.inference_mode():
+        for batch in _batches(texts, model.classifier.device):
+            between()
+            for name, logits in model.classifier(batch).items():
+                parts[name].append(logits.float().cpu())
+    return {name: torch.cat(logits) for name, logits in parts.items()}
+
+
+def _batches(texts: Sequence[Pieces], device: torch.device) -> Iterator[Batch]:
+    from litotes.encoder.packing import batches_without_gradients, pack
+
+    for places in batches_without_gradients([len(text.ids) for text in texts], device):
+        yield pack([texts[place] for place in places], device=device)
+
+
+def to_answers(
+    logits: NDArray[Any],
+    task: Task,
+    calibration: Calibration,
+    *,
+    label_sets: LabelSets | None = None,
+    variety: str | None = None,
+) -> list[Answer]:
+    """Label and probabilities of every text, or the number. logits: (text, class)
+
+    label_sets: gives the labels that are possible as well. variety: that of all texts, if known.
+    """
+    if task.is_regression:
+        return [Answer(value, None) for value in logits[:, 0].tolist()]
+    if task.multi_label:
+        return to_several_answers(logits, task, calibration)
+    places, probabilities = calibration.apply(logits)
+    possible: list[tuple[str, ...]] | list[None] = [None] * len(logits)
+    if label_sets is not None:
+        shares = label_shares(probabilities, calibration.threshold)
+        possible = find_labels(shares, task.labels, label_sets.bound(variety).least)
+    answers = []
+    for place, own, labels in zip(places.tolist(), probabilities.tolist(), possible, strict=True):
+        by_label = dict(zip(task.labels, own, strict=True))
+        answers.append(Answer(task.labels[place], own[place], by_label, labels))
+    return answers

@@ -19,8 +19,7 @@ from litotes.core.errors import UserError
 from litotes.core.registry import pick
 from litotes.core.values import BadText, Prediction, Task
 from litotes.data.tables.row import Row, require_columns
-from litotes.prediction.bad_texts import BAD_ROWS
-from litotes.prediction.columns import BOOL, FLOAT, INT, STRING, Column, answer_columns
+from litotes.prediction.answers import BAD_ROWS, BOOL, FLOAT, INT, STRING, Column, answer_columns
 
 Predict = Callable[[list["str | tuple[str, str] | BadText"]], list[Prediction]]
 """predict(texts): one prediction for each text, or (text, pair), or text that cannot be read."""

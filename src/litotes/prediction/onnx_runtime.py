@@ -1,30 +1,216 @@
-"""A model computed by ONNX Runtime from the export in its folder.
+"""Runs an exported model: pieces of texts of one length in, logits out.
 
-Nothing here imports torch, which takes seconds, so that the first answer comes at once.
+Needs onnxruntime, not torch, so that it is ready at once.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from functools import cached_property
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from litotes.core.errors import UserError, reason_of
 from litotes.core.machine import n_cores, this_processor
 from litotes.encoder.config import spec_from_json
 from litotes.encoder.tokenizer import Pieces, PieceTokenizer
-from litotes.model.facts import name_model
-from litotes.model.folder import TOKENIZER, ModelFolder
-from litotes.model.outputs import Outputs
+from litotes.model.exits import Outputs, StaticTier, join_outputs
+from litotes.model.folder import TOKENIZER, ModelFolder, name_model
 from litotes.model.runtime import Runtime, describe_threads
-from litotes.model.static_table import StaticTier
-from litotes.prediction.onnx.folder_check import checked_export
-from litotes.prediction.onnx.session import OnnxSession
-from litotes.prediction.workers import Workers
+from litotes.prediction.onnx_file import (
+    LAYERS,
+    MOST_LETTERS,
+    ONE_BY_ONE,
+    PIECES,
+    SEGMENTS,
+    CheckedFile,
+    check_file,
+    check_folder,
+    checked_export,
+    has_branches,
+    tasks_of,
+)
 
 if TYPE_CHECKING:
     from litotes.model.checkpoint import Model
+
+
+class OnnxSession:
+    """An ONNX Runtime session over one file. facts: what the file says about itself."""
+
+    def __init__(self, session: Any, file: CheckedFile) -> None:
+        self._session, self.facts, self.sha256 = session, file.facts, file.sha256
+        self.n_outputs = {task: len(labels) or 1 for task, labels in tasks_of(file.facts).items()}
+        """By task: its labels, or one number."""
+        self.tasks = tuple(self.n_outputs)
+        self.max_pieces = int(file.facts["max_pieces"])
+        self._one_by_one, self.has_exits = ONE_BY_ONE in file.facts, has_branches(file.facts)
+
+    @classmethod
+    def load(cls, path: Path, n_threads: int = 1) -> OnnxSession:
+        """Reads and checks the file. n_threads: the cores one text may use; 1 leaves the others to
+        other sessions.
+        """
+        return cls.from_file(check_file(path), n_threads)
+
+    @classmethod
+    def from_folder(cls, folder: ModelFolder, n_threads: int = 1) -> OnnxSession:
+        """The export of a model folder, if it was made from the files next to it."""
+        return cls.from_file(check_folder(folder).file, n_threads)
+
+    @classmethod
+    def from_file(cls, file: CheckedFile, n_threads: int = 1) -> OnnxSession:
+        """The bytes that were checked are those that are run."""
+        import onnxruntime as runtime  # takes a moment
+
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = n_threads, 1
+        # its errors become our sentence; they need not be on the terminal as well
+        options.log_severity_level = 4
+        # what the bytes look like must not decide
+        options.add_session_config_entry("session.load_model_format", "ONNX")
+        try:
+            return cls(
+                runtime.InferenceSession(file.content, options, providers=["CPUExecutionProvider"]),
+                file,
+            )
+        except Exception as error:  # the library's errors have no common class
+            raise UserError(
+                f"ONNX Runtime {runtime.__version__} cannot run {file.path} ({_reason(error)})."
+                " Export the model again, or install the newest: `pip install -U onnxruntime`."
+            ) from error
+
+    def logits(self, group: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
+        """{task: (text, class)}"""
+        return self.compute(group).logits
+
+    def compute(self, group: Sequence[Pieces]) -> Outputs:
+        """What the model says of one text, or of several of equal length: of each as if it were
+        alone.
+        """
+        self._check_lengths(group)
+        if self._one_by_one and len(group) > 1:
+            return join_outputs([self.compute([text]) for text in group])
+        feeds = {
+            PIECES: np.array([pieces.ids for pieces in group], dtype=np.int64),
+            SEGMENTS: np.array([pieces.segments for pieces in group], dtype=np.int64),
+        }
+        names = [f"{task}.logits" for task in self.tasks] + [LAYERS] * self.has_exits
+        try:
+            found = self._session.run(names, feeds)
+        # whether the operators of a carefully changed file fit each other shows only here
+        except Exception as error:
+            raise UserError(
+                f"The exported model cannot read this text ({_reason(error)}). Export the model"
+                " again."
+            ) from error
+        layers = found.pop() if self.has_exits else None
+        return Outputs(dict(zip(self.tasks, found, strict=True)), layers)
+
+    def _check_lengths(self, group: Sequence[Pieces]) -> None:
+        lengths = sorted({len(pieces.ids) for pieces in group})
+        if len(lengths) != 1:
+            raise UserError(
+                f"A group is one text or several of equal length; this one has texts of {lengths}"
+                " pieces. Sort them by length."
+            )
+        if not 1 <= lengths[0] <= self.max_pieces:
+            raise UserError(
+                f"A text of {lengths[0]} pieces; this model reads 1 to {self.max_pieces}. Use the"
+                " model's own tokenizer."
+            )
+
+
+def _reason(error: Exception) -> str:
+    return reason_of(error)[:MOST_LETTERS]
+
+
+# Texts on all cores: every worker computes one group of texts at a time, on one thread.
+#
+#     texts  →  groups of equal length, the longest first  →  workers
+#            →  logits in the order of the texts
+#
+# A second thread on one text saves a fifth to a third of its time; on another text it nearly
+# doubles
+# what is done (docs/results/performance.md). So cores are given different texts. Texts of equal
+# length share the reading of the weights. The longest groups go first, so that no core is left
+# with a
+# long one at the end. The workers share one session: ONNX Runtime computes a call on the thread
+# that
+# makes it, all threads read the same weights, and one more core costs no memory.
+
+MOST_TEXTS, MOST_PIECES = 16, 256
+"""In a group of several: enough to share the reading of the weights.
+
+Beyond it products run no faster and rows leave the cache.
+"""
+
+
+class Workers:
+    """n threads over one session."""
+
+    def __init__(self, session: OnnxSession, n: int) -> None:
+        self.session, self.n = session, n
+        self._pool, self._process = self._new_pool(), os.getpid()
+
+    def _new_pool(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self.n, thread_name_prefix="litotes-worker")
+
+    def logits(self, texts: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
+        """{task: (text, class)}"""
+        return self.compute(texts).logits
+
+    def compute(self, texts: Sequence[Pieces]) -> Outputs:
+        """What the model says of every text, in their order."""
+        groups = list(group_by_length([len(text.ids) for text in texts]))
+        logits = {
+            task: np.empty((len(texts), n_outputs), dtype=np.float32)
+            for task, n_outputs in self.session.n_outputs.items()
+        }
+        layers = np.empty(len(texts), dtype=np.int64)
+        for places, computed in zip(groups, self._compute(texts, groups), strict=True):
+            for task, values in computed.logits.items():
+                logits[task][places] = values
+            if computed.layers is not None:
+                layers[places] = computed.layers
+        return Outputs(logits, layers if self.session.has_exits else None)
+
+    def _compute(self, texts: Sequence[Pieces], groups: Sequence[list[int]]) -> Iterator[Outputs]:
+        def compute(places: list[int]) -> Outputs:
+            return self.session.compute([texts[place] for place in places])
+
+        if len(groups) <= 1 or self.n == 1:  # nothing to share: no detour by another thread
+            return map(compute, groups)
+        if self._process != os.getpid():  # threads do not survive a fork
+            self._pool, self._process = self._new_pool(), os.getpid()
+        return self._pool.map(compute, groups)
+
+
+def group_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Places of texts of equal length, the longest first, at most MOST_TEXTS and MOST_PIECES in a
+    group of several.
+    """
+    by_length: dict[int, list[int]] = defaultdict(list)
+    for place, length in enumerate(lengths):
+        by_length[length].append(place)
+    for length in sorted(by_length, reverse=True):
+        places = by_length[length]
+        size = min(max(MOST_PIECES // length, 1), MOST_TEXTS)
+        for start in range(0, len(places), size):
+            yield places[start : start + size]
+
+
+# A model computed by ONNX Runtime from the export in its folder.
+#
+# Nothing here imports torch, which takes seconds, so that the first answer comes at once.
 
 
 class OnnxRuntime(Runtime):

@@ -1,35 +1,211 @@
-"""Texts in, labels out: the one way every consumer asks a model, by torch or by ONNX Runtime."""
+"""Texts that cannot be asked about: what is wrong with them, and what becomes of them."""
 
 from __future__ import annotations
 
+import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from litotes.core.errors import UserError, has_extra
+from litotes.core.machine import STREAM_THREADS
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.registry import pick
-from litotes.core.text import one_line
+from litotes.core.text import is_utf8, one_line
 from litotes.core.values import Answer, BadText, Prediction, Task
+from litotes.encoder.tokenizer import Pieces
+from litotes.model.builtin import is_builtin, resolve_model
 from litotes.model.calibration import Calibration
-from litotes.model.facts import takes_pairs
-from litotes.model.folder import ModelFolder, open_model, read_files
+from litotes.model.folder import ModelFolder, open_model, read_files, takes_pairs
 from litotes.model.runtime import Runtime
 from litotes.prediction.answers import check_variety, identity, join_tasks, make_answers
-from litotes.prediction.bad_texts import BAD_TEXTS, find_problems, match_pairs, written_text
-from litotes.prediction.chunks import Chunk, read_chunks, stream_pool
 from litotes.prediction.onnx_runtime import OnnxRuntime
 from litotes.prediction.runtime_choice import choose_runtime, to_runtime
-from litotes.prediction.tokenized_text import TokenizedText
 
 if TYPE_CHECKING:
     from litotes.explanation.explanation import Explanation
     from litotes.model.checkpoint import Model
+
+BAD_TEXTS = {
+    "stop": "the first one ends the work with a sentence that names it",
+    "empty": "their predictions have a problem and no answers",
+}
+"""What becomes of texts that cannot be asked about, such as empty ones."""
+
+
+def match_pairs(texts: Sequence[object], pairs: Sequence[str | None] | None) -> list[str | None]:
+    """A pair, or None, for each of the texts, which must be a list of texts."""
+    if isinstance(texts, Mapping | Set) or not hasattr(texts, "__len__"):
+        raise UserError(
+            f"Give a text, or a list of them; this is a {type(texts).__name__}. For what comes one"
+            " by one there is `stream`, for columns by name `map_batches`."
+        )
+    if pairs is None:
+        return [None] * len(texts)
+    if len(pairs) != len(texts):
+        raise UserError(
+            f"There are {len(texts)} texts and {len(pairs)} pairs: give as many of each, None where"
+            " a text has none."
+        )
+    return list(pairs)
+
+
+def find_problems(
+    texts: Sequence[str | BadText], pairs: Sequence[str | None], *, first: int
+) -> dict[int, str]:
+    """What is wrong with texts, by their places. first: the number of the first, for sentences."""
+    problems = {}
+    for place, (text, pair) in enumerate(zip(texts, pairs, strict=True)):
+        found = _find_problem(text, pair, f"Text {first + place}")
+        if found is not None:
+            problems[place] = found
+    return problems
+
+
+def _find_problem(text: str | BadText, pair: str | None, name: str) -> str | None:
+    if isinstance(text, BadText):
+        return text.problem
+    if not isinstance(text, str) or not isinstance(pair, str | None):
+        found = pair if isinstance(text, str) else text
+        return (
+            f"{name} is {found!r:.60} ({type(found).__name__}), not a string. Turn it into one, or"
+            " take it out."
+        )
+    if not text.strip():
+        return f"{name} is empty; there is nothing to label."
+    if pair is not None and not pair.strip():
+        return f"{name} has an empty pair: give that its text, or leave it out."
+    if not is_utf8(text + (pair or "")):
+        return f"{name} holds bytes that are not UTF-8. Save or type it as UTF-8."
+    return None
+
+
+def written_text(text: object) -> str:
+    """What is shown of a text, which may be no text at all."""
+    if isinstance(text, BadText):
+        return text.text
+    return text if isinstance(text, str) else ""
+
+
+# A stream of texts in chunks that are predicted together.
+
+_FIRST_SIZE, _LARGEST_SIZE = 4, 1024
+"""Texts in a chunk: few at first, so that the first prediction comes soon, then more and more."""
+_MOST_CHARACTERS = 1 << 18
+"""After so many, a chunk is full whatever its size: enough for a GPU, and little enough that
+Ctrl-C, which waits for the chunks under way, does not wait for minutes.
+"""
+
+
+@dataclass
+class Chunk:
+    """Texts that follow each other, with their pairs.
+
+    first: the number of the first text. failure: why the stream breaks off after them.
+    n_characters: of the texts and their pairs.
+    """
+
+    first: int
+    texts: list[Any] = field(default_factory=list)
+    pairs: list[Any] = field(default_factory=list)
+    failure: Exception | None = None
+    n_characters: int = 0
+
+    def add(self, item: str | tuple[str, str] | BadText) -> None:
+        # what is neither is reported with its number when the chunk is predicted
+        text, pair = item if isinstance(item, tuple) and len(item) == 2 else (item, None)
+        self.texts.append(text)
+        self.pairs.append(pair)
+        self.n_characters += sum(len(own) for own in (text, pair) if isinstance(own, str))
+
+
+@contextmanager
+def stream_pool() -> Iterator[ThreadPoolExecutor]:
+    """The threads that compute chunks. At Ctrl-C, or when nobody reads on, they are not waited for:
+    what they compute is not wanted any more.
+    """
+    pool = ThreadPoolExecutor(2, thread_name_prefix=STREAM_THREADS)
+    is_wanted = True
+    try:
+        yield pool
+    except (KeyboardInterrupt, GeneratorExit):
+        is_wanted = False
+        raise
+    finally:
+        pool.shutdown(wait=is_wanted, cancel_futures=True)
+
+
+def read_chunks(texts: Iterable[str | tuple[str, str] | BadText]) -> Iterator[Chunk]:
+    """The texts in chunks that grow.
+
+    After every text that does not fill a chunk, an empty chunk is yielded: the reader can hand out
+    what is ready while the source is slow.
+    """
+    if isinstance(texts, str | Mapping):
+        raise UserError(
+            f"A stream is of several texts; this is a {type(texts).__name__}. For one text there is"
+            " `predict`, for columns by name `map_batches`."
+        )
+    size = _FIRST_SIZE
+    chunk = Chunk(first=1)
+    source = iter(texts)
+    while True:
+        try:
+            chunk.add(next(source))
+        except StopIteration:
+            yield chunk
+            return
+        except Exception as error:
+            chunk.failure = error
+            yield chunk
+            return
+        if len(chunk.texts) < size and chunk.n_characters < _MOST_CHARACTERS:
+            yield Chunk(chunk.first)
+            continue
+        yield chunk
+        chunk = Chunk(chunk.first + len(chunk.texts))
+        size = min(2 * size, _LARGEST_SIZE)
+
+
+# A text as models read it.
+
+
+@dataclass(frozen=True)
+class TokenizedText:
+    """A text and its pieces, once for each model that reads it.
+
+    problem: why there are no pieces of a text that cannot be asked about. pair: the second text of
+    a pair.
+    """
+
+    text: str
+    pieces: tuple[Pieces, ...]
+    problem: str | None = None
+    pair: str | None = None
+
+    @property
+    def n_pieces(self) -> int:
+        return sum(len(own.ids) for own in self.pieces)
+
+    @property
+    def is_truncated(self) -> bool:
+        return any(own.truncated for own in self.pieces)
+
+    @property
+    def is_unreadable(self) -> bool:
+        return any(own.unreadable for own in self.pieces)
+
+
+# Texts in, labels out: the one way every consumer asks a model, by torch or by ONNX Runtime.
 
 
 class Predictor:
@@ -313,3 +489,57 @@ class Predictor:
     def describe(self) -> list[str]:
         """What computes the answers, a sentence for each model."""
         return [f"{', '.join(runtime.tasks)}: {runtime.describe()}" for runtime in self.runtimes]
+
+
+# A predictor for the workers of Spark, Dask and Ray Data: it travels as a path, not as a model.
+
+_LOADING = Lock()  # threads of one worker process share a model
+
+
+@dataclass(frozen=True)
+class BatchPredictor:
+    """Predicts batches in any process it is sent to; each loads the model once, on first use.
+
+    n_cores: how many cores the model may use in each process; None: all. The default is 1 because
+    there is usually a process for every core. With torch it holds for everything the process
+    computes. variety: see `Predictor.for_variety`. precision: see `Predictor.load`.
+
+    >>> frame.map_partitions(BatchPredictor("builtin"))  # Dask               # doctest: +SKIP
+    """
+
+    folder: str
+    device: str | None = None
+    runtime: str | None = None
+    n_cores: int | None = 1
+    variety: str | None = None
+    precision: str | None = None
+
+    def __post_init__(self) -> None:
+        # the worker may have another working directory
+        folder = resolve_model(self.folder)
+        if not is_builtin(folder) and folder.exists():
+            object.__setattr__(self, "folder", str(folder.resolve()))
+
+    def __call__(self, batch: Any, **options: Any) -> Any:
+        return self.map_batches(batch, **options)
+
+    def map_batches(self, batch: Any, **options: Any) -> Any:
+        """See `Predictor.map_batches`, which has the same options."""
+        return self.predictor().map_batches(batch, **options)
+
+    def predictor(self) -> Predictor:
+        """The model of this process."""
+        with _LOADING:
+            return _load(self, os.getpid())
+
+
+@cache
+def _load(batch_predictor: BatchPredictor, process: int) -> Predictor:
+    """process: a fork inherits what was loaded before, but not the threads that compute it."""
+    return Predictor.load(
+        batch_predictor.folder,
+        device=batch_predictor.device,
+        runtime=batch_predictor.runtime,
+        precision=batch_predictor.precision,
+        n_cores=batch_predictor.n_cores,
+    ).for_variety(batch_predictor.variety)

@@ -11,10 +11,11 @@ from litotes.core.registry import unknown_name
 from litotes.model.builtin import BUILTIN, is_builtin, name_of, resolve_model
 from litotes.model.folder import ModelFolder
 from litotes.model.runtime import Runtime
-from litotes.prediction.onnx.place import has_export
+from litotes.prediction.onnx_file import has_export
 
 if TYPE_CHECKING:
     from litotes.model.checkpoint import Model
+    from litotes.model.classifier import Classifier
 
 RUNTIMES = ("torch", "onnx")
 
@@ -101,9 +102,34 @@ def _export_command(folder: ModelFolder) -> str:
 
 
 def to_runtime(model: Model | Runtime, device: str | None, precision: str | None) -> Runtime:
-    """What is no runtime yet is computed by torch."""
+    """A model that is no runtime yet, computed by torch: with kernels and half precision on a GPU,
+    where they know the model, else on the plain path.
+
+    precision: auto, float32, bfloat16 or float16; None: auto.
+    """
     if isinstance(model, Runtime):
         return model
-    from litotes.prediction.torch_choice import open_torch_runtime
+    from litotes.encoder.device_encoding import kernels_wanted
+    from litotes.prediction.torch_runtime import TorchRuntime
 
-    return open_torch_runtime(model, choose_device(device), precision)
+    place = choose_device(device)
+    if kernels_wanted(place) and _is_known(model.classifier):
+        from litotes.prediction.cuda.runtime import CudaRuntime
+
+        return CudaRuntime(model, place, precision=precision or "auto")
+    if precision not in (None, "auto", "float32"):
+        raise UserError(
+            f"The precision {precision} needs a CUDA device and kernels that know the model; here"
+            " answers are computed in float32. Leave --precision out."
+        )
+    return TorchRuntime(model, place)
+
+
+def _is_known(classifier: Classifier) -> bool:
+    """Whether a pass can be recorded: kernels for the encoder, and a head that the device alone can
+    compute.
+    """
+    from litotes.encoder.kernel_walk import has_kernels  # imports Triton
+    from litotes.model.heads import HEADS
+
+    return not HEADS[classifier.head_name].needs_lengths and has_kernels(classifier.encoder)

@@ -13,10 +13,9 @@ from torch import Tensor
 
 from litotes.encoder.tokenizer import Pieces
 from litotes.model.checkpoint import Model
-from litotes.model.facts import name_model
-from litotes.model.inference import compute_outputs
-from litotes.model.outputs import Outputs
-from litotes.model.runtime import Runtime, describe_threads
+from litotes.model.exits import Outputs
+from litotes.model.folder import name_model
+from litotes.model.runtime import Runtime, compute_outputs, describe_threads
 
 
 class TorchRuntime(Runtime):
@@ -96,3 +95,6 @@ class TorchRuntime(Runtime):
 
 def _bytes_of(tensor: Tensor) -> bytes:
     return tensor.cpu().contiguous().numpy().tobytes()
+
+
+# A model computed by torch, as fast as its device allows.

@@ -12,7 +12,7 @@ from litotes.core.storage import remove_folder, write_json
 from litotes.encoder.spec import EncoderSpec
 from litotes.evaluation.evaluate import CellScores, evaluate
 from litotes.model.checkpoint import Model, save_model
-from litotes.model.trained_texts import write_trained_texts
+from litotes.model.folder import write_trained_texts
 from litotes.prediction.predictor import Predictor
 from litotes.pruning.candidates import Candidate
 from litotes.pruning.context import PruneContext

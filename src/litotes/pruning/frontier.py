@@ -16,8 +16,7 @@ from litotes.core.progress import Watch
 from litotes.encoder.packing import TextSet
 from litotes.evaluation.scores import interval
 from litotes.evaluation.significance import find_patterns, scores_of, text_bootstrap
-from litotes.model.classifier import Classifier
-from litotes.model.speed import seconds_in_turns
+from litotes.model.classifier import Classifier, seconds_in_turns
 from litotes.pruning.loss import Answers
 
 Kind = Literal["dense", "control", "pruned"]

@@ -11,7 +11,7 @@ from litotes.data.corpus import Corpus
 from litotes.data.keys import example_key
 from litotes.data.sources import load
 from litotes.model.checkpoint import Model
-from litotes.model.trained_texts import text_hash
+from litotes.model.folder import text_hash
 from litotes.pruning.result import PruneSettings
 from litotes.training.training_data import TrainingData, unlabelled_texts
 

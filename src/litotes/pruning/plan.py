@@ -12,8 +12,7 @@ from litotes.core.storage import LOCK, MANIFEST, find_foreign_file
 from litotes.core.values import Example
 from litotes.data.corpus import Corpus
 from litotes.model.checkpoint import Model, load_model
-from litotes.model.folder import is_model_folder
-from litotes.model.trained_texts import TRAINED_TEXTS, read_trained_texts
+from litotes.model.folder import TRAINED_TEXTS, is_model_folder, read_trained_texts
 from litotes.pruning.more_texts import read_more_texts
 from litotes.pruning.result import PruneSettings
 from litotes.training.recipe import Recipe, recipe_of

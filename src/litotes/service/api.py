@@ -20,9 +20,8 @@ from litotes.explanation.attribution import available_methods
 from litotes.explanation.explain import METHOD
 from litotes.explanation.explanation import Explanation as ModelExplanation
 from litotes.explanation.marked_words import marks_json
-from litotes.prediction.columns import as_json
-from litotes.prediction.predictor import Predictor
-from litotes.prediction.tokenized_text import TokenizedText
+from litotes.prediction.answers import as_json
+from litotes.prediction.predictor import Predictor, TokenizedText
 from litotes.service.batcher import QueueFull
 from litotes.service.flat_json import Item
 from litotes.service.models import check_task

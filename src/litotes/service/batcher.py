@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from litotes.core.machine import n_cores
-from litotes.prediction.tokenized_text import TokenizedText
+from litotes.prediction.predictor import TokenizedText
 from litotes.service.metrics import Metrics
 from litotes.service.settings import ServiceSettings
 from litotes.service.waiting_jobs import LANES, LONG, SHORT, Answering, Batch, Job, WaitingJobs

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from litotes.core.values import Answer, Prediction
-from litotes.prediction.predictor import Predictor
-from litotes.prediction.tokenized_text import TokenizedText
+from litotes.prediction.predictor import Predictor, TokenizedText
 
 
 class RawScores:

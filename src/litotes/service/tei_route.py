@@ -14,7 +14,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from litotes.core.values import Prediction, Task
-from litotes.prediction.tokenized_text import TokenizedText
+from litotes.prediction.predictor import TokenizedText
 from litotes.service.api import json_response, model_problems, tokenize
 from litotes.service.models import check_task
 from litotes.service.openapi import ID_HEADER, problem_docs, request_docs

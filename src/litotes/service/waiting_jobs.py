@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from litotes.core.values import Prediction
-from litotes.prediction.tokenized_text import TokenizedText
+from litotes.prediction.predictor import TokenizedText
 from litotes.service.fair_shares import Account, FairShares
 
 SHORT, LONG = LANES = 0, 1

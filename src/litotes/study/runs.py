@@ -34,7 +34,7 @@ from litotes.evaluation.evaluate import (
     warn_of_trained_texts,
 )
 from litotes.model.calibration import Calibration
-from litotes.model.trained_texts import read_trained_texts
+from litotes.model.folder import read_trained_texts
 from litotes.prediction.predictor import Predictor
 from litotes.study.plan import Experiment, Setting, Study, TestedOn, format_value, short_hash
 from litotes.training.recipe import Recipe

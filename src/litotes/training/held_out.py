@@ -13,9 +13,8 @@ from torch import Tensor
 from litotes.core.numbers import confusion, macro_f1, pearson
 from litotes.core.values import Task
 from litotes.evaluation.scores import macro_f1_of
-from litotes.model.calibration import Calibration, fit_calibration
+from litotes.model.calibration import Calibration, fit_calibration, fit_each
 from litotes.model.classifier import Classifier
-from litotes.model.several_labels import fit_each
 from litotes.training.inputs import Inputs, all_logits
 from litotes.training.losses import has_label
 from litotes.training.settings import TrainingSettings

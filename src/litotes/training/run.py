@@ -32,8 +32,8 @@ from litotes.evaluation.evaluate import CellScores, evaluate, score_warnings
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model, load_model, save_model, save_parts
 from litotes.model.classifier import Classifier
+from litotes.model.folder import write_trained_texts
 from litotes.model.heads import HEADS
-from litotes.model.trained_texts import write_trained_texts
 from litotes.prediction.predictor import Predictor
 from litotes.training.balancing import BALANCINGS
 from litotes.training.card import model_card

@@ -11,8 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 from litotes.core.errors import UserError
 from litotes.core.storage import LOCK, MANIFEST, find_foreign_file
-from litotes.model.folder import DESCRIPTION, is_model_folder
-from litotes.model.trained_texts import TRAINED_TEXTS
+from litotes.model.folder import DESCRIPTION, TRAINED_TEXTS, is_model_folder
 from litotes.training.checkpoints import Checkpoints
 
 FIRST_FILES = {"recipe.json", "history.jsonl", "checkpoints", "tensorboard", "distillation", LOCK}

@@ -19,7 +19,7 @@ from several_model import TEXTS as SEVERAL_TEXTS
 from tiny_models import TEXTS
 
 from litotes.cli.main import main
-from litotes.prediction.columns import as_json
+from litotes.prediction.answers import as_json
 from litotes.prediction.predictor import Predictor
 
 pytestmark = pytest.mark.slow

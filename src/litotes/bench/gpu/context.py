@@ -27,8 +27,7 @@ from litotes.core.progress import Watch, ignore_progress
 from litotes.encoder import pretrained
 from litotes.encoder.tokenizer import Pieces
 from litotes.model.checkpoint import Model, load_model
-from litotes.model.inference import compute_logits
-from litotes.model.runtime import Runtime
+from litotes.model.runtime import Runtime, compute_logits
 from litotes.pruning.cost import flops
 
 MOST_SECONDS = 450.0

@@ -23,8 +23,8 @@ from litotes.bench.lines import BenchResult, Candidate
 from litotes.core.progress import prefix_watch
 from litotes.model.checkpoint import Model
 from litotes.prediction.predictor import Predictor
-from litotes.prediction.tables.request import TableRequest
-from litotes.prediction.tables.to_file import predict_to_file
+from litotes.prediction.table_jobs import predict_to_file
+from litotes.prediction.tables import TableRequest
 from litotes.prediction.torch_runtime import TorchRuntime
 
 N_COMPARED = 512

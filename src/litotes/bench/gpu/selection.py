@@ -22,7 +22,7 @@ from litotes.bench.lines import BenchResult, Candidate
 from litotes.encoder.packing import batches_by_budget
 from litotes.encoder.tokenizer import Pieces
 from litotes.model.checkpoint import Model
-from litotes.model.inference import compute_logits
+from litotes.model.runtime import compute_logits
 
 N_CALLS = 20
 MOST_PIECES = 16384

@@ -15,10 +15,8 @@ from numpy.typing import NDArray
 
 from litotes.core.values import Answer, Task
 from litotes.encoder.tokenizer import Pieces, ReadText
-from litotes.model.calibration import Calibration
-from litotes.model.inference import compute_logits, to_answers
-from litotes.model.runtime import Runtime
-from litotes.model.several_labels import label_to_explain
+from litotes.model.calibration import Calibration, label_to_explain
+from litotes.model.runtime import Runtime, compute_logits, to_answers
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -14,9 +14,8 @@ from litotes.core.registry import pick
 from litotes.encoder.tokenizer import Pieces
 from litotes.model.checkpoint import Model
 from litotes.model.classifier import Classifier
-from litotes.model.inference import all_layers, compute_logits, static_tier
-from litotes.model.outputs import Outputs
-from litotes.model.runtime import Runtime
+from litotes.model.exits import Outputs
+from litotes.model.runtime import Runtime, all_layers, compute_logits, static_tier
 from litotes.prediction.cuda.buckets import BUCKETS, Buckets
 from litotes.prediction.torch_runtime import TorchRuntime
 

@@ -21,11 +21,16 @@ from litotes.core.storage import make_folder, write_json
 from litotes.encoder.packing import encode_examples
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model, load_model, save_model
-from litotes.model.early_answers import EarlyExits
+from litotes.model.classifier import EarlyExits
 from litotes.model.exits import Exits, Promise, Sureness, label_margins
-from litotes.model.folder import ModelFolder, is_model_folder, open_model
-from litotes.model.inference import compute_outputs
-from litotes.model.trained_texts import read_trained_texts, write_trained_texts
+from litotes.model.folder import (
+    ModelFolder,
+    is_model_folder,
+    open_model,
+    read_trained_texts,
+    write_trained_texts,
+)
+from litotes.model.runtime import compute_outputs
 from litotes.pruning.exits.control import Rehearsal, candidate_cuts, choose_cut, n_needed
 from litotes.pruning.exits.measure import (
     agreements,

@@ -16,9 +16,9 @@ from litotes.core.progress import TimedAction, Watch, time_in_turns
 from litotes.encoder.tokenizer import Pieces
 from litotes.evaluation.reliability import reliability
 from litotes.model.checkpoint import Model
-from litotes.model.early_answers import EarlyExits
+from litotes.model.classifier import EarlyExits
 from litotes.model.exits import label_margins
-from litotes.model.inference import compute_outputs
+from litotes.model.runtime import compute_outputs
 from litotes.pruning.cost import flops
 from litotes.pruning.exits.control import Rehearsal
 from litotes.pruning.exits.result import ExitRow

@@ -22,7 +22,7 @@ from scipy.special import log_softmax
 from litotes.core.numbers import Floats
 from litotes.core.progress import Watch
 from litotes.encoder.tokenizer import Pieces
-from litotes.model.static_table import STORED, StaticTable
+from litotes.model.exits import STORED, StaticTable
 from litotes.pruning.exits.teaching import Lessons
 
 PENALTIES = (3e-6, 1e-5, 3e-5, 1e-4, 3e-4)

@@ -19,8 +19,7 @@ from litotes.data.keys import example_key
 from litotes.data.sources import load_with_test_part, source_names
 from litotes.data.splitting import components, ties_of
 from litotes.data.tables.rows import read_rows
-from litotes.model.folder import ModelFolder
-from litotes.model.trained_texts import read_trained_texts, text_hash
+from litotes.model.folder import ModelFolder, read_trained_texts, text_hash
 
 COLUMN = "text"
 """Of a file of texts without labels."""

@@ -28,9 +28,8 @@ from litotes.evaluation.significance import (
     widen_interval,
 )
 from litotes.model.checkpoint import load_model
-from litotes.model.classifier import Classifier
+from litotes.model.classifier import Classifier, seconds_in_turns
 from litotes.model.folder import open_model
-from litotes.model.speed import seconds_in_turns
 from litotes.training.distillation.plan import DistillPlan
 from litotes.training.distillation.students import StudentJob
 from litotes.training.distillation.teachers import read_answers

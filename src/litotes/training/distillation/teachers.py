@@ -28,8 +28,7 @@ from litotes.encoder.packing import make_text_set
 from litotes.encoder.weights import read_tensors
 from litotes.evaluation.evaluate import predict_corpus
 from litotes.model.checkpoint import Model, load_model
-from litotes.model.folder import is_model_folder, open_model
-from litotes.model.trained_texts import read_trained_texts, text_hash
+from litotes.model.folder import is_model_folder, open_model, read_trained_texts, text_hash
 from litotes.prediction.predictor import Predictor
 from litotes.training.inputs import PieceInputs, all_logits
 from litotes.training.recipe import Recipe

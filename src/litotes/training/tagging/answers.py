@@ -12,7 +12,7 @@ from litotes.core.progress import Watch, ignore_progress
 from litotes.data.words.corpus import Span
 from litotes.encoder.packing import batches_without_gradients
 from litotes.encoder.word_pieces import Window, pack_windows
-from litotes.model.word_model import WordModel
+from litotes.model.classifier import WordModel
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from litotes.core.text import harmless, markdown
 from litotes.core.values import KINDS
-from litotes.model.word_checkpoint import SavedWordModel
+from litotes.model.checkpoint import SavedWordModel
 
 
 def word_card(model: SavedWordModel, scores: Mapping[str, Any]) -> str:

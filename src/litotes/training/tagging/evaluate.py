@@ -9,7 +9,7 @@ from litotes.core.progress import Watch, ignore_progress
 from litotes.core.values import Task
 from litotes.data.words.corpus import Span, WordCorpus, WordExample
 from litotes.encoder.tokenizer import PieceTokenizer
-from litotes.model.word_model import WordModel
+from litotes.model.classifier import WordModel
 from litotes.training.tagging.answers import TextAnswers, answer_texts
 from litotes.training.tagging.scores import WordScores, score_spans, score_tags
 from litotes.training.tagging.word_set import make_windows

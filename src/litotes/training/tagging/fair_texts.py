@@ -8,7 +8,7 @@ from pathlib import Path
 from litotes.core.errors import UserError
 from litotes.core.values import Example
 from litotes.data.words import WordCorpus, load_words
-from litotes.model.trained_texts import read_trained_texts, text_hash
+from litotes.model.folder import read_trained_texts, text_hash
 
 
 def fair_words(source: str, model: str | Path) -> WordCorpus:

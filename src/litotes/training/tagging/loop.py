@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from litotes.model.word_model import WordModel
+from litotes.model.classifier import WordModel
 from litotes.training.checkpoints import RunTensors, trainable_parameters
 from litotes.training.epoch_loop import RunContext
 from litotes.training.judged_loop import JudgedLoop

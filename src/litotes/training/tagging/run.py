@@ -25,9 +25,9 @@ from litotes.core.values import Example, Task
 from litotes.data.words import load_words
 from litotes.encoder import pretrained
 from litotes.encoder.attention import PRUNINGS, WEIGHTINGS
-from litotes.model.trained_texts import write_trained_texts
-from litotes.model.word_checkpoint import SavedWordModel, load_word_model, save_word_model
-from litotes.model.word_model import WordModel
+from litotes.model.checkpoint import SavedWordModel, load_word_model, save_word_model
+from litotes.model.classifier import WordModel
+from litotes.model.folder import write_trained_texts
 from litotes.training.checkpoints import Checkpoints, RunState
 from litotes.training.epoch_loop import RunContext
 from litotes.training.processes import hold_folder, join_processes

@@ -15,9 +15,9 @@ from litotes.data.words.bio import entities_of, is_bio
 from litotes.data.words.corpus import Span, WordExample, check_words
 from litotes.data.words.cutting import CutWord, cut_text
 from litotes.encoder.word_pieces import Window
+from litotes.model.checkpoint import SavedWordModel, load_word_model
 from litotes.model.folder import ModelFolder
-from litotes.model.word_checkpoint import SavedWordModel, load_word_model
-from litotes.prediction.bad_texts import BAD_TEXTS, find_problems, written_text
+from litotes.prediction.predictor import BAD_TEXTS, find_problems, written_text
 from litotes.training.tagging.answers import TextAnswers, answer_texts
 from litotes.training.tagging.word_set import make_windows
 

@@ -28,9 +28,16 @@ from litotes.encoder.pretrained import read_tokenizer
 from litotes.encoder.tokenizer import PieceTokenizer
 from litotes.encoder.weights import check_fits, empty_encoder, read_tensors
 from litotes.model.checkpoint import write_description
-from litotes.model.description import FORMAT
-from litotes.model.folder import DESCRIPTION, TOKENIZER, WEIGHTS, read_description
-from litotes.model.manifest import ADVICE, Manifest, changed_file
+from litotes.model.folder import (
+    ADVICE,
+    DESCRIPTION,
+    FORMAT,
+    TOKENIZER,
+    WEIGHTS,
+    Manifest,
+    changed_file,
+    read_description,
+)
 from litotes.training.translation.model import EncoderDecoder
 from litotes.training.translation.recipe import search_of
 from litotes.training.translation.spec import decoder_spec_from_json
