@@ -39,6 +39,7 @@ from litotes.encoder.packing import make_text_set
 from litotes.model.builtin import edition_folder
 from litotes.model.checkpoint import Model, average_models, load_model, save_model
 from litotes.model.folder import is_model_folder
+from litotes.training.classification import train_classifier
 from litotes.training.distillation.answers import with_even_answers
 from litotes.training.distillation.distill import run_all
 from litotes.training.distillation.plan import DistillPlan
@@ -47,12 +48,11 @@ from litotes.training.distillation.prevalence import (
     stated_shares,
     with_known_prevalence,
 )
-from litotes.training.epoch_loop import RunContext
 from litotes.training.inputs import PieceInputs, all_logits, freeze
 from litotes.training.lessons import Lessons
-from litotes.training.loop import Loop
 from litotes.training.processes import Processes
 from litotes.training.settings import TrainingSettings
+from litotes.training.trainer import RunContext
 from litotes.training.training_data import prepare
 from reproduction.builtin_mixture import (
     Found,
@@ -298,16 +298,15 @@ def train_on(job: WayJob, watch: Watch) -> None:
     device = torch.device("cpu")
     key = f"{job.lessons.key()}-{way}"  # what was begun another way is not gone on with
     context = RunContext(device, job.folder, key, Processes(), watch)
-    loop = Loop(
+    train_classifier(
         classifier,
         PieceInputs(texts, device),
         settings,
         seed=way.seed,
         context=context,
         teacher=teacher,
+        resume=True,
     )
-    loop.resume()
-    loop.run()
     facts = dict(model.facts)
     facts["data"] = facts["data"] | {"n_train": len(examples)}
     trained = replace(model, classifier=classifier.eval(), calibration={}, facts=facts)

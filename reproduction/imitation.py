@@ -34,15 +34,15 @@ from litotes.encoder.tokenizer import PieceTokenizer
 from litotes.model.builtin import edition_folder
 from litotes.model.checkpoint import Model, load_model, save_model
 from litotes.model.classifier import Classifier
+from litotes.training.classification import train_classifier
 from litotes.training.distillation.prevalence import move_answer, stated_shares
 from litotes.training.distillation.settings import read_distill_recipe
-from litotes.training.epoch_loop import RunContext
 from litotes.training.inputs import PieceInputs, all_logits, freeze
 from litotes.training.lessons import SoftAnswers
-from litotes.training.loop import Loop
+from litotes.training.objective import autocast
 from litotes.training.processes import Processes
 from litotes.training.settings import TrainingSettings
-from litotes.training.step import autocast
+from litotes.training.trainer import RunContext
 from reproduction.builtin_students import RECIPE
 from reproduction.imitated_texts import ASKED, N_FOLDS, OLDER, VARIANT, Row, read_texts
 
@@ -249,8 +249,7 @@ def learn(
 ) -> None:
     context.folder.mkdir(parents=True, exist_ok=True)
     inputs, teacher = PieceInputs(texts, context.device), soft_answers(shares)
-    loop = Loop(classifier, inputs, settings, seed=seed, context=context, teacher=teacher)
-    loop.run()
+    train_classifier(classifier, inputs, settings, seed=seed, context=context, teacher=teacher)
 
 
 def soft_answers(shares: Mapping[str, Tensor]) -> SoftAnswers:

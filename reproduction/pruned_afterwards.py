@@ -41,14 +41,14 @@ from litotes.model.checkpoint import Model
 from litotes.prediction.predictor import Predictor
 from litotes.study.plan import TestedOn, read_study
 from litotes.study.runs import plan_jobs, select_test_texts
-from litotes.training.epoch_loop import RunContext
+from litotes.training.classification import train_classifier
 from litotes.training.held_out import fit_calibrations, held_out_score
 from litotes.training.inputs import PieceInputs, all_logits
-from litotes.training.loop import Loop
 from litotes.training.processes import Processes
 from litotes.training.recipe import Recipe
 from litotes.training.run import train
 from litotes.training.teacher import Teacher
+from litotes.training.trainer import RunContext
 from litotes.training.training_data import prepare
 from reproduction.printed_progress import PrintedProgress
 from reproduction.translation_numbers import over_seeds
@@ -155,7 +155,7 @@ def train_on(
     classifier = deepcopy(dense.classifier)
     classifier.encoder = rebuild_encoder(classifier.encoder, **choices)
     folder.mkdir(parents=True, exist_ok=True)
-    loop = Loop(
+    train_classifier(
         classifier,
         inputs,
         settings,
@@ -164,7 +164,6 @@ def train_on(
         validate=partial(held_out_score, classifier, held_out, worst_group=False),
         teacher=Teacher(answers, TEACHER_SHARE),
     )
-    loop.run()
     calibration = fit_calibrations(classifier, held_out, settings)
     return replace(dense, classifier=classifier.eval(), calibration=calibration)
 

@@ -21,7 +21,6 @@ from litotes.pruning.frontier import Point
 from litotes.pruning.measuring import measure_points
 from litotes.pruning.result import PruneResult, TextCounts
 from litotes.training.card import model_card
-from litotes.training.facts import data_facts
 
 
 def choose(
@@ -142,7 +141,7 @@ def _facts(
         # not the dense run's: training must not take this for it
         "key": f"pruned-{context.key(point.target)}",
         "recipe": recipe.model_dump(mode="json"),
-        "data": data_facts(context.data, n_train=len(context.train)),
+        "data": context.data.facts(n_train=len(context.train)),
         "dense": context.dense.facts["key"],
         "pruned": {**point.as_json(), "texts": texts.as_json()},
         "notes": [*context.data.notes, _in_words(point, context.settings.loss), texts.in_words()],

@@ -29,12 +29,13 @@ from litotes.pruning.search import (
     first_texts,
     learned_pruning,
 )
-from litotes.training.epoch_loop import RunContext
+from litotes.training.checkpoints import Checkpoints
+from litotes.training.classification import train_classifier
 from litotes.training.held_out import held_out_score
 from litotes.training.inputs import PieceInputs, freeze
-from litotes.training.loop import Loop
 from litotes.training.processes import Processes
 from litotes.training.sensitivity import head_sensitivity, heads_to_keep
+from litotes.training.trainer import RunContext
 
 Result = TypeVar("Result")
 
@@ -138,24 +139,6 @@ def _train_phase(
         return classifier.eval()
     make_folder(folder)
     run = RunContext(context.device, folder, key, Processes(), prefix_watch(context.watch, phase))
-    loop = _phase_loop(context, classifier, run, epochs, validated=validated)
-    loop.resume()
-    loop.run()
-    write_bytes(weights, _weights_of(classifier))
-    loop.checkpoints.clear()
-    return classifier.eval()
-
-
-def _weights_of(classifier: Classifier) -> bytes:
-    tensors = {}
-    for name, tensor in classifier.state_dict().items():
-        tensors[name] = tensor.detach().cpu().contiguous()
-    return to_bytes(tensors)
-
-
-def _phase_loop(
-    context: PruneContext, classifier: Classifier, run: RunContext, epochs: int, *, validated: bool
-) -> Loop:
     # what the dense run left as it was stays so: a small difference stays small
     freeze(classifier, context.recipe.training.freeze_below)
     settings = context.recipe.training.model_copy(update={"epochs": epochs, "patience": epochs})
@@ -164,7 +147,7 @@ def _phase_loop(
         held_out = PieceInputs(context.held_out, context.device)
         by_worst_group = settings.selection == "worst_group"
         validate = partial(held_out_score, classifier, held_out, worst_group=by_worst_group)
-    return Loop(
+    train_classifier(
         classifier,
         PieceInputs(context.train, context.device),
         settings,
@@ -172,4 +155,15 @@ def _phase_loop(
         context=run,
         validate=validate,
         teacher=context.teacher,
+        resume=True,
     )
+    write_bytes(weights, _weights_of(classifier))
+    Checkpoints(folder / "checkpoints", key=key).clear()
+    return classifier.eval()
+
+
+def _weights_of(classifier: Classifier) -> bytes:
+    tensors = {}
+    for name, tensor in classifier.state_dict().items():
+        tensors[name] = tensor.detach().cpu().contiguous()
+    return to_bytes(tensors)

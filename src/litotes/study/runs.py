@@ -37,8 +37,10 @@ from litotes.model.calibration import Calibration
 from litotes.model.folder import read_trained_texts
 from litotes.prediction.predictor import Predictor
 from litotes.study.plan import Experiment, Setting, Study, TestedOn, format_value, short_hash
+from litotes.training.classification import check_names
+from litotes.training.course import Run
 from litotes.training.recipe import Recipe
-from litotes.training.run import Run, check_names, train
+from litotes.training.run import train
 from litotes.training.workers import choose_workers
 
 FORMAT = "1"

@@ -10,7 +10,7 @@ The first step in a bucket is taken as it is, which compiles the kernels; the se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -21,13 +21,12 @@ from litotes.encoder.attention.learned import Learned
 from litotes.encoder.device_encoding import attention_seeds, uses_kernels
 from litotes.encoder.encoding import Encoding
 from litotes.encoder.kernel_walk import KernelWalk, route_options
-from litotes.encoder.packing import TextSet, lay_end_to_end
+from litotes.encoder.packing import lay_end_to_end
 from litotes.encoder.route import ALIGNED, RoutePlan, Sizes
 from litotes.encoder.tokenizer import Pieces
 from litotes.kernels.products import TorchProducts
-from litotes.model.classifier import Classifier
 from litotes.model.heads import HEADS
-from litotes.training.step import StepInputs, TrainingStep, autocast
+from litotes.training.classification import Classification
 
 SMALLEST_STEP = 256
 """Pieces from one bucket to the next, at least."""
@@ -43,16 +42,16 @@ def bucket_size(n_pieces: int) -> int:
     return -(-n_pieces // step) * step
 
 
-def can_capture(classifier: Classifier, step: TrainingStep) -> bool:
+def can_capture(objective: Classification) -> bool:
     """Whether steps of this classifier from whole texts are the same work every time."""
-    pruning = classifier.encoder.pruning
+    classifier, pruning = objective.classifier, objective.encoder.pruning
     draws_plans = isinstance(pruning, Learned) and pruning.explore > 0
     return (
-        step.processes.n == 1
-        and step.balancing.repeats
+        objective.processes.n == 1
+        and objective.balancing.repeats
         and not HEADS[classifier.head_name].needs_lengths
         and not draws_plans
-        and not step.settings.recompute_activations
+        and not objective.settings.recompute_activations
         and all(parameter.requires_grad for parameter in classifier.parameters())
         and uses_kernels(classifier.encoder)
     )
@@ -107,18 +106,19 @@ class NoGraphs:
 
 
 class CapturedSteps:
-    """The steps of a run in all buckets. texts: those it learns from."""
+    """The steps of a run in all buckets."""
 
-    def __init__(self, step: TrainingStep, classifier: Classifier, texts: TextSet) -> None:
-        self.step, self.classifier, self.texts = step, classifier, texts
-        self.lengths = np.array(texts.lengths, dtype=np.int32)
-        self.recorder: Recorder = CudaGraphs() if step.device.type == "cuda" else NoGraphs()
+    def __init__(self, objective: Classification) -> None:
+        self.objective, self.texts = objective, objective.inputs.texts
+        self.lengths = np.array(self.texts.lengths, dtype=np.int32)
+        on_cuda = objective.device.type == "cuda"
+        self.recorder: Recorder = CudaGraphs() if on_cuda else NoGraphs()
         self.buckets: dict[int, StepBucket] = {}
 
     @property
     def can_take(self) -> bool:
         """Whether the weighting has stopped changing, and a step may be recorded."""
-        return all(one.weighting.is_settled for one in self.classifier.encoder.attentions)
+        return all(one.weighting.is_settled for one in self.objective.encoder.attentions)
 
     def take(self, places: Sequence[int]) -> Tensor | None:
         """Changes the weights; gives the loss, on the device, until the next step overwrites it.
@@ -141,32 +141,31 @@ class CapturedSteps:
 
     def _bucket(self, size: int) -> StepBucket:
         if size not in self.buckets:
-            classifier, n_texts = self.classifier, self.step.settings.batch_texts
-            with autocast(self.step.settings, self.step.device):  # as the step will be taken
+            classifier = self.objective.classifier
+            n_texts = self.objective.settings.batch_texts
+            with self.objective.autocast():  # as the step will be taken
                 options = route_options(
                     classifier.encoder, firsts_only=classifier.firsts_only, trains=True
                 )
             sizes = Sizes(size, n_texts, min(size, int(self.lengths.max())))
             plan = RoutePlan.for_bucket(options, sizes)
-            self.buckets[size] = StepBucket(self.step, classifier, plan, self.recorder)
+            self.buckets[size] = StepBucket(self.objective, plan, self.recorder)
         return self.buckets[size]
 
 
 class StepBucket:
     """Steps over tensors that stay where they are."""
 
-    def __init__(
-        self, step: TrainingStep, classifier: Classifier, plan: RoutePlan, recorder: Recorder
-    ) -> None:
-        self.step, self.classifier, self.plan, self.recorder = step, classifier, plan, recorder
-        on_cuda = step.device.type == "cuda"
+    def __init__(self, objective: Classification, plan: RoutePlan, recorder: Recorder) -> None:
+        self.objective, self.plan, self.recorder = objective, plan, recorder
+        on_cuda = objective.device.type == "cuda"
         # the places of the texts, then the route's block, whose beginning is sent
         self.begin = -(-plan.sizes.n_texts // ALIGNED) * ALIGNED
         n_sent = self.begin + plan.n_sent
         self.sent = torch.zeros(n_sent, dtype=torch.int32, pin_memory=on_cuda)
         self.arrived = torch.cuda.Event() if on_cuda else None
         n_numbers = self.begin + plan.n_numbers
-        self.block = torch.zeros(n_numbers, dtype=torch.int32, device=step.device)
+        self.block = torch.zeros(n_numbers, dtype=torch.int32, device=objective.device)
         self.route = plan.read(self.block[self.begin :])
         self.replay: Callable[[], Tensor] | None = None
         self.is_new = True
@@ -192,15 +191,19 @@ class StepBucket:
             self.arrived.record()
 
     def _compute(self) -> Tensor:
-        places = self.block[: self.plan.sizes.n_texts].long()
         # its number is for what the host draws, which a step that repeats does not
-        return self.step.take(StepInputs(self._logits, places, places), number=0)
+        return self.objective.update(self._losses(), 0)
 
-    def _logits(self) -> dict[str, Tensor]:
-        """{task: (text, class)}"""
-        encoder, n_texts = self.classifier.encoder, self.route.n_texts
-        walked = KernelWalk(encoder, self.route, TorchProducts(), attention_seeds(encoder)).walk()
-        layout = walked.layout
-        logits = self.classifier.read(Encoding(walked.hidden, layout, layout.positions))
+    def _losses(self) -> Iterator[Sequence[Tensor]]:
+        places = self.block[: self.plan.sizes.n_texts].long()
+        classifier, n_texts = self.objective.classifier, self.route.n_texts
+        encoder = classifier.encoder
+        with self.objective.autocast():
+            walked = KernelWalk(
+                encoder, self.route, TorchProducts(), attention_seeds(encoder)
+            ).walk()
+            layout = walked.layout
+            logits = classifier.read(Encoding(walked.hidden, layout, layout.positions))
         # the last row may be that of the pieces of nobody
-        return {task: values[:n_texts] for task, values in logits.items()}
+        rows = {task: values[:n_texts] for task, values in logits.items()}  # (text, class)
+        yield self.objective.task_losses.of_batch(rows, batch=places, own=places)

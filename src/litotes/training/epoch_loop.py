@@ -6,14 +6,11 @@ resumed or not.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -22,32 +19,16 @@ from torch.nn.utils import clip_grad_norm_
 
 from litotes.core.errors import Stopped, UserError
 from litotes.core.json_text import to_json
-from litotes.core.progress import Watch, ignore_progress
 from litotes.core.storage import write_text
-from litotes.data.corpus import Corpus
 from litotes.encoder.encoder import Encoder
 from litotes.training.checkpoints import Checkpoints, RunState, RunTensors
-from litotes.training.interruption import Interruption
-from litotes.training.late_losses import LateLosses
-from litotes.training.lessons import Lessons
+from litotes.training.objective import derive_seed
 from litotes.training.optimizer import set_learning_rate
-from litotes.training.processes import Processes
 from litotes.training.settings import TrainingSettings
-from litotes.training.step import same_products_after
 from litotes.training.trackers import TRACKERS
+from litotes.training.trainer import Interruption, LateLosses, RunContext, same_products_after
 
-
-@dataclass(frozen=True)
-class RunContext:
-    """Where a loop runs: device, folder, processes, and whom to tell how far it is."""
-
-    device: torch.device
-    folder: Path
-    key: str  # of the recipe: checkpoints of another recipe are not resumed
-    processes: Processes
-    watch: Watch = ignore_progress
-    corpus: Corpus | None = None  # texts in memory, in place of the recipe's source
-    lessons: Lessons | None = None  # answers of teachers to learn from besides the labels
+__all__ = ["EpochLoop", "RunContext", "derive_seed"]
 
 
 class EpochLoop(ABC):
@@ -189,9 +170,3 @@ class EpochLoop(ABC):
         if self.context.processes.is_first:
             self.checkpoints.save(self.state, self.tensors)
         self.saved_at = time.monotonic()
-
-
-def derive_seed(seed: int, *what: object) -> int:
-    """A seed of its own for every purpose, the same on every machine."""
-    digest = hashlib.sha256(repr((seed, *what)).encode()).digest()
-    return int.from_bytes(digest[:8], "big") >> 1  # torch wants a signed 64-bit number

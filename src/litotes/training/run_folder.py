@@ -5,31 +5,15 @@ Everything is checked before work starts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from litotes.core.errors import UserError
-from litotes.core.storage import LOCK, MANIFEST, find_foreign_file
-from litotes.model.folder import DESCRIPTION, TRAINED_TEXTS, is_model_folder
+from litotes.core.storage import find_foreign_file
+from litotes.model.folder import is_model_folder
 from litotes.training.checkpoints import Checkpoints
-
-FIRST_FILES = {"recipe.json", "history.jsonl", "checkpoints", "tensorboard", "distillation", LOCK}
-"""What a run that was killed before its first checkpoint may have left."""
-
-LAST_FILES = {
-    "scores.json",
-    "model.safetensors",
-    "tokenizer.json",
-    "README.md",
-    "config.json",
-    "translations.jsonl",
-    TRAINED_TEXTS,
-    MANIFEST,
-}
-"""What a run that was killed in its very last moments may have left as well: litotes.json is
-written after these.
-"""
+from litotes.training.course import FIRST_FILES, LAST_FILES
 
 
 class _Trained(Protocol):
@@ -74,17 +58,6 @@ def find_finished_model(
             " start it as it was started."
         )
     return model
-
-
-def check_parts_folder(folder: Path, tasks: Sequence[str]) -> None:
-    """What lies in the folder of a run per task must be of such a run."""
-    ours = {*tasks, DESCRIPTION, MANIFEST, "recipe.json", "scores.json"}
-    is_other = folder.exists() and not folder.is_dir()
-    if is_other or find_foreign_file(folder, ours) is not None:
-        raise UserError(
-            f"{folder} holds files that are not of a run with a model per task. Choose an empty or"
-            " a new folder for --out."
-        )
 
 
 def _holds_foreign_files(folder: Path) -> bool:

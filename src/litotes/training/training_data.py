@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from typing import Any
 
 from litotes.core.errors import UserError
 from litotes.core.registry import pick
@@ -50,6 +51,13 @@ class TrainingData:
         pairs = zip(self.rewritten, self.replaced, strict=True)
         before = {example_key(after): old for after, old in pairs}
         return [before.get(example_key(example), example) for example in examples]
+
+    def facts(self, *, n_train: int) -> dict[str, Any]:
+        """What a model folder says of the data. n_pairs: of the texts learned from, if any."""
+        n_pairs = sum(example.pair is not None for example in self.train)
+        pairs = {"n_pairs": n_pairs} if n_pairs else {}
+        sha256 = self.whole.fingerprint()
+        return {"name": self.whole.name, "sha256": sha256, "n_train": n_train, **pairs}
 
     def fingerprint(self) -> str:
         """A hash of the texts learned from, chosen by and tested on."""

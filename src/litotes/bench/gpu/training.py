@@ -31,11 +31,9 @@ from litotes.encoder.tokenizer import Pieces
 from litotes.model.checkpoint import Model
 from litotes.model.classifier import Classifier
 from litotes.pruning.cost import flops
+from litotes.training.classification import Classification
 from litotes.training.inputs import PieceInputs
-from litotes.training.loop import captured_steps
-from litotes.training.processes import Processes
 from litotes.training.settings import TrainingSettings
-from litotes.training.step import StepInputs, TrainingStep
 
 BATCH = 32
 N_BATCHES = 8
@@ -109,24 +107,15 @@ def our_steps(
     groups = torch.zeros(len(pieces), dtype=torch.long)
     texts = TextSet(pieces, labels, groups, ("all",))
     settings = TrainingSettings(batch_texts=len(parts[0]), balancing=balancing)
-    step = TrainingStep.of(classifier, texts, settings, device=device, processes=Processes())
     inputs = PieceInputs(texts, device)
-    steps = captured_steps(step, classifier, inputs)
+    objective = Classification(classifier, inputs, settings, seed=0, device=device)
     firsts = range(0, len(pieces), settings.batch_texts)
-
-    def take(places: Sequence[int], number: int) -> Tensor:
-        loss = None if steps is None else steps.take(places)
-        if loss is not None:
-            return loss
-        sent = step.task_losses.send(places)
-        logits = partial(inputs.logits, classifier, places)
-        return step.take(StepInputs(logits, sent, sent), number=number)
 
     def act(_: object) -> Tensor:
         losses = []
         for number, first in enumerate(firsts):
             places = range(first, min(first + settings.batch_texts, len(pieces)))
-            losses.append(take(places, number))
+            losses.append(objective.take_step(places, number))
         return losses[-1]
 
     return act

@@ -24,11 +24,10 @@ from litotes.encoder.tokenizer import PieceTokenizer
 from litotes.model.checkpoint import load_model
 from litotes.training.checkpoints import Checkpoints, RunState, RunTensors, trainable_parameters
 from litotes.training.distillation.imitation import IMITATIONS, Imitation
-from litotes.training.epoch_loop import derive_seed
-from litotes.training.interruption import Interruption
+from litotes.training.objective import autocast, derive_seed
 from litotes.training.optimizer import make_optimizer, set_learning_rate
 from litotes.training.settings import TrainingSettings
-from litotes.training.step import autocast, same_products_after
+from litotes.training.trainer import Interruption, same_products_after
 
 
 @dataclass(frozen=True)

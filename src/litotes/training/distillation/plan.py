@@ -17,10 +17,10 @@ from litotes.data.sources import load
 from litotes.encoder import pretrained
 from litotes.model.checkpoint import load_model
 from litotes.model.folder import DESCRIPTION, ModelFolder, is_model_folder, open_model
+from litotes.training.classification import check_names
+from litotes.training.course import FIRST_FILES, LAST_FILES
 from litotes.training.distillation.settings import DistillRecipe
 from litotes.training.distillation.teachers import TeacherJob, class_weights_of, unseen_places
-from litotes.training.run import check_names
-from litotes.training.run_folder import FIRST_FILES, LAST_FILES
 from litotes.training.training_data import TrainingData, prepare, unlabelled_texts
 
 WORK = "distillation"

@@ -17,13 +17,13 @@ from litotes.core.values import MISSING
 from litotes.encoder.packing import batches_by_budget
 from litotes.training.checkpoints import RunTensors, trainable_parameters
 from litotes.training.epoch_loop import EpochLoop, RunContext, derive_seed
+from litotes.training.objective import autocast
 from litotes.training.optimizer import make_optimizer
 from litotes.training.pretraining.blocks import Reader
 from litotes.training.pretraining.language_model import LanguageModel
 from litotes.training.pretraining.masking import MaskedText, Masker, pack_masked
 from litotes.training.pretraining.perplexity import HeldOut, Measurement
 from litotes.training.pretraining.recipe import PretrainRecipe
-from litotes.training.step import autocast
 
 
 class PretrainLoop(EpochLoop):

@@ -11,8 +11,8 @@ from litotes.model.classifier import WordModel
 from litotes.training.checkpoints import RunTensors, trainable_parameters
 from litotes.training.epoch_loop import RunContext
 from litotes.training.judged_loop import JudgedLoop
+from litotes.training.objective import autocast
 from litotes.training.optimizer import make_optimizer
-from litotes.training.step import autocast
 from litotes.training.tagging.losses import label_weights, span_loss, tag_loss, total_weight
 from litotes.training.tagging.recipe import WordRecipe
 from litotes.training.tagging.word_set import WordSet

@@ -23,8 +23,8 @@ from torch.optim import AdamW, Optimizer
 from litotes.core.progress import Milestone
 from litotes.training.checkpoints import RunTensors, trainable_parameters
 from litotes.training.epoch_loop import EpochLoop, RunContext, derive_seed
+from litotes.training.objective import autocast
 from litotes.training.optimizer import scale_rates
-from litotes.training.step import autocast
 from litotes.training.translation.model import EncoderDecoder
 from litotes.training.translation.pairs import PairSet
 from litotes.training.translation.recipe import TranslationRecipe, TranslationTraining

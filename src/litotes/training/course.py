@@ -1,0 +1,170 @@
+"""A course of training, whatever its objective: from a recipe to a folder that holds the result.
+
+texts → is the folder free, or does it hold this very run? → model, objective → trainer → test →
+folder
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+
+from litotes.core.errors import UserError
+from litotes.core.storage import LOCK, MANIFEST, find_foreign_file, write_json
+from litotes.core.text import one_line
+from litotes.model.folder import DESCRIPTION, TRAINED_TEXTS
+from litotes.training.checkpoints import Checkpoints, RunState
+from litotes.training.objective import Objective
+from litotes.training.processes import hold_folder
+from litotes.training.trainer import RunContext, Trainer
+
+FIRST_FILES = {"recipe.json", "history.jsonl", "checkpoints", "tensorboard", "distillation", LOCK}
+"""What a run that was killed before its first checkpoint may have left."""
+
+LAST_FILES = {
+    "scores.json",
+    "model.safetensors",
+    "tokenizer.json",
+    "README.md",
+    "config.json",
+    "translations.jsonl",
+    TRAINED_TEXTS,
+    MANIFEST,
+}
+"""What a run that was killed in its very last moments may have left as well: litotes.json is
+written after these.
+"""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a finished run leaves behind. models: one, or one per task; none but a folder, where it
+    is an encoder. scores: those of the test split, as the objective gives them.
+    """
+
+    folder: Path
+    models: tuple[Any, ...]
+    scores: Any
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return one_line(
+            self, folder=str(self.folder), models=self.models, n_scores=len(self.scores)
+        )
+
+    @property
+    def model(self) -> Any:
+        """The only model."""
+        (model,) = self.models
+        return model
+
+
+class Course(ABC):
+    """A run under way. When one is made, its recipe is checked and its texts are read.
+
+    corpus: texts that are already in memory, in place of those of the recipe's `data.source`.
+    lessons: answers of teachers to learn from besides the labels; for classification alone.
+    """
+
+    last_file: ClassVar[str] = DESCRIPTION  # written last: with it the folder is whole
+    key: str  # a hash of the recipe and of the texts: the same file may hold others today
+
+    def __init__(self, recipe: Any, *, corpus: Any = None, lessons: Any = None) -> None:
+        self.recipe, self.corpus, self.lessons = recipe, corpus, lessons
+        self.started = time.monotonic()
+
+    @abstractmethod
+    def begin(self, context: RunContext, *, resume: bool) -> Objective:
+        """The model before its first step, with what it learns from and is judged by."""
+
+    @abstractmethod
+    def test(self, state: RunState, context: RunContext) -> Run:
+        """What the trained model is worth; nothing is written yet."""
+
+    @abstractmethod
+    def save(self, run: Run) -> None:
+        """Writes the folder; the first process does it for all."""
+
+    @abstractmethod
+    def load(self, folder: Path) -> tuple[str, Run]:
+        """The finished run of a folder, and its key."""
+
+    def owns(self, key: str) -> bool:
+        """Whether the run of this key is the very same."""
+        return key == self.key
+
+    def clear(self, folder: Path) -> None:
+        """Removes what only an unfinished run needs."""
+        Checkpoints(folder / "checkpoints", key=self.key).clear()
+
+    def run(self, context: RunContext, *, resume: bool) -> Run:
+        """Trains, tests and saves; with `resume` goes on where a stopped run was."""
+        folder, processes = context.folder, context.processes
+        with hold_folder(folder, processes):
+            run = self._find_finished(folder, resume=resume)
+            if run is None:
+                self.started = time.monotonic()
+                objective = self.begin(context, resume=resume)
+                if processes.is_first:
+                    write_json(folder / "recipe.json", self.recipe.model_dump(mode="json"))
+                context = replace(context, key=self.key)
+                run = self.test(Trainer(objective, context).run(resume=resume), context)
+                if processes.is_first:
+                    self.save(run)
+                processes.wait()
+            if processes.is_first:
+                self.clear(folder)  # it may have been killed just after its last file
+        return run
+
+    def facts(
+        self, state: RunState, data: Mapping[str, Any], notes: Sequence[str]
+    ) -> dict[str, Any]:
+        """What a model folder says about its training."""
+        return {
+            "key": self.key,
+            "recipe": self.recipe.model_dump(mode="json"),
+            "data": data,
+            "best_epoch": state.best_epoch,
+            "history": state.history,
+            "notes": list(notes),
+            "versions": {"torch": torch.__version__},
+            "seconds": round(time.monotonic() - self.started, 1),
+            "seconds_per_step": state.seconds / max(state.step, 1),
+        }
+
+    def _find_finished(self, folder: Path, *, resume: bool) -> Run | None:
+        """The run, if the folder already holds it; refuses a folder that holds something else."""
+        found = Checkpoints(folder / "checkpoints", key="").stored_key()
+        run = None
+        if (folder / self.last_file).is_file():
+            if not resume:
+                raise UserError(
+                    f"{folder} already holds a trained model. Choose another --out, or take it as"
+                    " it is with --resume."
+                )
+            found, run = self.load(folder)
+        elif found is not None and not resume:
+            raise UserError(
+                f"{folder} holds a run that was stopped. Go on with --resume, or choose another"
+                " --out."
+            )
+        elif found is None:
+            has_begun = (folder / "recipe.json").exists()
+            ours = FIRST_FILES | LAST_FILES if has_begun else FIRST_FILES
+            if find_foreign_file(folder, ours) is not None:
+                raise UserError(
+                    f"{folder} holds files that are not of a run. Choose an empty or a new folder"
+                    " for --out."
+                )
+        if found is not None and not self.owns(found):
+            raise UserError(
+                f"{folder} holds a run of another recipe or on other data. Choose another --out, or"
+                " start it as it was started."
+            )
+        return run

@@ -1,0 +1,237 @@
+"""The trainer: steps in epochs, progress, history, checkpoints, Ctrl-C, whatever the objective.
+
+A run is a pure function of its recipe: on a CPU the same recipe gives the same bytes, killed and
+resumed or not. Randomness is no state: every step draws from a generator seeded by its number.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from litotes.core.errors import Stopped, UserError
+from litotes.core.json_text import to_json
+from litotes.core.progress import Milestone, Watch, ignore_progress
+from litotes.core.storage import write_text
+from litotes.training.checkpoints import Checkpoints, RunState
+from litotes.training.objective import ALONE, Objective
+from litotes.training.optimizer import scale_rates
+from litotes.training.processes import Processes
+from litotes.training.trackers import TRACKERS
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """Where a run takes place: device, folder, processes, and whom to tell how far it is."""
+
+    device: torch.device
+    folder: Path
+    key: str = ""  # of the recipe and the texts: checkpoints of others are not resumed
+    processes: Processes = ALONE
+    watch: Watch = ignore_progress
+
+
+class Trainer:
+    """Minimises an objective."""
+
+    def __init__(self, objective: Objective, context: RunContext) -> None:
+        self.objective, self.context = objective, context
+        self.state, self.losses = RunState(), LateLosses()
+        self.checkpoints = Checkpoints(context.folder / "checkpoints", key=context.key)
+        # opened before the first step, so that a library that is missing is known at once
+        tracker = objective.settings.tracker if context.processes.is_first else "none"
+        self.opened = ExitStack()
+        self.track = self.opened.enter_context(TRACKERS[tracker](context.folder))
+        self.saved_at = time.monotonic()
+
+    def run(self, *, resume: bool = False) -> RunState:
+        """Trains to the end and leaves the weights that were kept in the model.
+
+        resume: goes on from the last whole checkpoint, if there is one.
+        """
+        objective, tensors = self.objective, self.objective.tensors
+        if resume:
+            self.state = self.checkpoints.load(tensors) or self.state
+        self.context.processes.wait()
+        for words in objective.opening():
+            self._report(words)
+        with self.opened, same_products_after(), Interruption() as interruption:
+            if objective.judges_start and not self.state.history:
+                self.record({"epoch": 0, "step": 0} | objective.judge(self.state))
+            while not self.state.finished:
+                for batch in objective.batches(self.state.epoch)[self.state.place :]:
+                    self._step(batch)
+                    is_due = (
+                        time.monotonic() - self.saved_at >= objective.settings.checkpoint_seconds
+                    )
+                    if is_due or interruption.wanted:
+                        self._save()
+                    if interruption.wanted:
+                        raise Stopped(
+                            f"Stopped after step {self.state.step} of {objective.n_steps}. Start"
+                            " the command again to go on (train and pretrain: with --resume)."
+                        )
+                self._end_epoch()
+        if tensors.best:
+            objective.model.load_state_dict(tensors.best, strict=False)
+        return self.state
+
+    def _step(self, batch: Any) -> None:
+        started, state, objective = time.monotonic(), self.state, self.objective
+        objective.model.train()
+        self._seed(objective.seed_of(state.step))
+        scale_rates(objective.tensors.optimizer, objective.rate(state.step))
+        objective.set_progress(state.step / objective.n_steps)
+        self.losses.add(state.step, objective.take_step(batch, state.step))
+        state.step += 1
+        state.place += 1
+        # several processes add theirs up on the host; a CPU has nothing to do meanwhile
+        is_late = self.context.device.type == "cuda" and self.context.processes.n == 1
+        self._read_losses(all_but=1 if is_late else 0)
+        state.seconds += time.monotonic() - started
+        n_read = state.place - len(self.losses)
+        loss = f"loss {state.loss_sum / n_read:.3f}" if n_read else ""
+        self._report(self._words(f"epoch {objective.epoch_of(state)}", loss))
+
+    def _seed(self, seed: int) -> None:
+        if self.context.device.type == "cpu":
+            # torch.manual_seed would write down a traceback for every kind of device that is absent
+            torch.default_generator.manual_seed(seed)
+        else:
+            torch.manual_seed(seed)
+
+    def _read_losses(self, *, all_but: int = 0) -> None:
+        """Adds up the losses that are there, over all processes; each must be a number."""
+        for step, own in self.losses.read(all_but=all_but):
+            total = self.context.processes.total(own)
+            if not math.isfinite(total):
+                raise UserError(
+                    f"The loss is {total} at step {step + 1}: training diverged. Lower"
+                    " training.learning_rate."
+                )
+            self.state.loss_sum += total
+
+    def _end_epoch(self) -> None:
+        """Judges the epoch just done, records it, and says whether it was the last."""
+        state, objective = self.state, self.objective
+        self._read_losses()
+        loss = state.loss_sum / max(state.place, 1)
+        found = objective.judge(state)
+        self.record({"epoch": objective.epoch_of(state), "step": state.step, "loss": loss} | found)
+        words = self._words(f"{objective.milestone(state)}: loss {loss:.3f}")
+        if state.best_score is not None:
+            is_best = state.best_epoch == state.epoch + 1
+            others = f"best: {state.best_score:.3f} in epoch {state.best_epoch}"
+            words += f" ({'best so far' if is_best else others})"
+        self._report(Milestone(words))
+        state.epoch, state.place, state.loss_sum = state.epoch + 1, 0, 0.0
+        was_last = state.epoch >= objective.n_epochs
+        state.finished = was_last or state.n_waited >= objective.settings.patience
+
+    def record(self, line: dict[str, Any]) -> None:
+        """Adds a line to the history, here and where it is tracked."""
+        self.state.history.append(line)
+        self.track(self.state.step, line)
+        if self.context.processes.is_first:
+            lines = "".join(to_json(line) + "\n" for line in self.state.history)
+            write_text(self.context.folder / "history.jsonl", lines)
+
+    def _words(self, *words: str) -> str:
+        """The words with what the history found last."""
+        last = self.objective.describe(self.state.history[-1]) if self.state.history else ""
+        return ", ".join(filter(None, (*words, last)))
+
+    def _report(self, words: str) -> None:
+        self.context.watch("training", self.state.step, self.objective.n_steps, words)
+
+    def _save(self) -> None:
+        self._read_losses()  # nothing that diverged is kept
+        if self.context.processes.is_first:
+            self.checkpoints.save(self.state, self.objective.tensors)
+        self.saved_at = time.monotonic()
+
+
+class LateLosses:
+    """Reads losses after the device has been given the next step, so that it never stands idle."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[tuple[int, Tensor, torch.cuda.Event | None]] = deque()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, step: int, loss: Tensor) -> None:
+        """step: its number."""
+        if not loss.is_cuda:
+            self._waiting.append((step, loss, None))
+            return
+        # a copy: a recorded step writes the next loss to the same place
+        copy = torch.empty((), dtype=loss.dtype, pin_memory=True)
+        copy.copy_(loss, non_blocking=True)
+        done = torch.cuda.Event()
+        done.record()
+        self._waiting.append((step, copy, done))
+
+    def read(self, *, all_but: int = 0) -> Iterator[tuple[int, float]]:
+        """The numbers of steps and their losses, in order, up to the last `all_but`."""
+        while len(self._waiting) > all_but:
+            step, loss, done = self._waiting.popleft()
+            if done is not None:
+                done.synchronize()
+            yield step, float(loss)
+
+
+class Interruption:
+    """While entered, the first Ctrl-C (or SIGTERM) only sets `wanted`; a second one interrupts at
+    once.
+    """
+
+    def __init__(self) -> None:
+        self.wanted = False
+        self._before: dict[int, object] = {}
+
+    def __enter__(self) -> Interruption:
+        # Python handles signals there alone
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._ask)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        if self.wanted:
+            raise KeyboardInterrupt
+        self.wanted = True
+
+
+@contextmanager
+def same_products_after() -> Iterator[None]:
+    """Leaves oneDNN as it was. Where a processor has no bfloat16 products, torch leaves it for good
+    after the first, in float32 as well: what the process computes later would be added up otherwise
+    than in another.
+    """
+    was_enabled = torch.backends.mkldnn.enabled
+    try:
+        yield
+    finally:
+        torch.backends.mkldnn.enabled = was_enabled
