@@ -19,7 +19,7 @@ from litotes.exporting.export import ExportResult
 from litotes.exporting.loss import ExportLoss
 from litotes.model.folder import ModelFolder
 from litotes.pruning.result import PruneResult, PruneSettings
-from litotes.training.run import Run
+from litotes.training.course import Run
 
 MOST = 200
 MOOD = Task("mood", ("angry", "content", "calm"))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from litotes.core.errors import Stopped, UserError
 from litotes.core.progress import Watch
-from litotes.training.interruption import Interruption
+from litotes.training.trainer import Interruption
 
 
 @dataclass(frozen=True)

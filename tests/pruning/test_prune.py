@@ -17,8 +17,9 @@ from litotes.encoder.packing import pack
 from litotes.model.checkpoint import load_model
 from litotes.prediction.predictor import Predictor
 from litotes.pruning import PruneSettings, prune
+from litotes.training.course import Run
 from litotes.training.recipe import Recipe
-from litotes.training.run import Run, train
+from litotes.training.run import train
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ from litotes.study import runs as execution
 from litotes.study import runs as job
 from litotes.study.plan import Study, read_study
 from litotes.study.runs import execute
-from litotes.training.run import Run
+from litotes.training.course import Run
 
 
 @pytest.fixture

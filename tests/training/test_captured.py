@@ -26,12 +26,12 @@ from litotes.encoder.spec import EncoderSpec
 from litotes.encoder.tokenizer import Pieces
 from litotes.model.classifier import Classifier
 from litotes.training import captured, optimizer
+from litotes.training.classification import COMPILING, Classification
 from litotes.training.inputs import PieceInputs, freeze
 from litotes.training.lessons import SoftAnswers
-from litotes.training.loop import COMPILING, Loop, RunContext
-from litotes.training.processes import Processes
 from litotes.training.settings import TrainingSettings
 from litotes.training.teacher import Teacher
+from litotes.training.trainer import RunContext, Trainer
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 TASKS = (Task("mood", ("bad", "good")), Task("stars", ()))
@@ -58,7 +58,7 @@ def make_texts() -> TextSet:
     return TextSet(pieces, targets, torch.tensor([0, 1, 0, 1, 1, 0, 0]), ("here", "there"))
 
 
-def make_loop(
+def make_trainer(
     folder: Path,
     *,
     head: str = "linear",
@@ -66,7 +66,7 @@ def make_loop(
     teacher: Teacher | None = None,
     n_frozen: int = 0,
     **settings: Any,
-) -> Loop:
+) -> Trainer:
     torch.manual_seed(3)
     sizes: dict[str, Any] = {
         "family": "bert",
@@ -84,15 +84,15 @@ def make_loop(
     classifier = Classifier(Encoder(spec), TASKS, head=head, dropout=0.0).to(DEVICE)
     freeze(classifier, n_frozen)
     chosen = {"epochs": 2, "batch_texts": 3, "learning_rate": 1e-3, "precision": "float32"}
-    context = RunContext(DEVICE, folder, "key", Processes())
-    return Loop(
+    objective = Classification(
         classifier,
         PieceInputs(make_texts(), DEVICE),
         TrainingSettings(**(chosen | settings)),
         seed=0,
-        context=context,
+        device=DEVICE,
         teacher=teacher,
     )
+    return Trainer(objective, RunContext(DEVICE, folder, "key"))
 
 
 def use_kernels(monkeypatch: pytest.MonkeyPatch, wanted: bool) -> None:
@@ -144,21 +144,23 @@ def test_captured_steps_are_plain_steps(
 ) -> None:
     """Two tasks, missing labels, and a last batch of one text."""
     use_kernels(monkeypatch, False)
-    plain = make_loop(tmp_path / "plain", **CASES[case])
-    assert plain.captured is None
+    plain = make_trainer(tmp_path / "plain", **CASES[case])
+    assert plain.objective.captured is None
     plain.run()
     use_kernels(monkeypatch, True)
-    loop = make_loop(tmp_path / "captured", **CASES[case])
-    assert loop.captured is not None
-    loop.run()
-    assert any(bucket.replay is not None for bucket in loop.captured.buckets.values())
-    for expected, found in zip(plain.state.history, loop.state.history, strict=True):
+    trainer = make_trainer(tmp_path / "captured", **CASES[case])
+    assert trainer.objective.captured is not None
+    trainer.run()
+    assert any(bucket.replay is not None for bucket in trainer.objective.captured.buckets.values())
+    for expected, found in zip(plain.state.history, trainer.state.history, strict=True):
         assert found["loss"] == pytest.approx(expected["loss"], rel=1e-4)
-    for name, expected in plain.tensors.parameters.items():
-        difference = (loop.tensors.parameters[name] - expected).abs().max()
+    for name, expected in plain.objective.tensors.parameters.items():
+        difference = (trainer.objective.tensors.parameters[name] - expected).abs().max()
         assert difference < 2e-5, name
-    for name, expected in plain.tensors.buffers.items():
-        torch.testing.assert_close(loop.tensors.buffers[name], expected, atol=1e-4, rtol=1e-4)
+    for name, expected in plain.objective.tensors.buffers.items():
+        torch.testing.assert_close(
+            trainer.objective.tensors.buffers[name], expected, atol=1e-4, rtol=1e-4
+        )
 
 
 NOT_CAPTURED: dict[str, dict[str, Any]] = {
@@ -174,7 +176,7 @@ def test_steps_that_differ_are_not_captured(
     case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_kernels(monkeypatch, True)
-    assert make_loop(tmp_path, **NOT_CAPTURED[case]).captured is None
+    assert make_trainer(tmp_path, **NOT_CAPTURED[case]).objective.captured is None
 
 
 @pytest.mark.slow
@@ -183,20 +185,24 @@ def test_batches_of_many_pieces_are_computed_in_parts(
 ) -> None:
     """LENGTHS in batches of three: some have more than 14 pieces, some not."""
     use_kernels(monkeypatch, False)
-    plain = make_loop(tmp_path / "plain")
+    plain = make_trainer(tmp_path / "plain")
     plain.run()
     use_kernels(monkeypatch, True)
     said: list[str] = []
-    loop = make_loop(tmp_path / "parts", pieces_at_once=14)
-    loop.context = replace(loop.context, watch=lambda what, done, total, note: said.append(note))
-    loop.run()
-    assert loop.captured is not None
-    assert loop.captured.buckets
-    divided = [len(loop._divide(places)) > 1 for places in loop._epoch_batches()]
+    trainer = make_trainer(tmp_path / "parts", pieces_at_once=14)
+    trainer.context = replace(
+        trainer.context, watch=lambda what, done, total, note: said.append(note)
+    )
+    trainer.run()
+    assert trainer.objective.captured is not None
+    assert trainer.objective.captured.buckets
+    divided = [
+        len(trainer.objective._divide(places)) > 1 for places in trainer.objective.batches(0)
+    ]
     assert set(divided) == {True, False}
     assert said[:2] == ["batches of more than 14 pieces are not recorded", COMPILING]
-    for name, expected in plain.tensors.parameters.items():
-        assert (loop.tensors.parameters[name] - expected).abs().max() < 2e-5, name
+    for name, expected in plain.objective.tensors.parameters.items():
+        assert (trainer.objective.tensors.parameters[name] - expected).abs().max() < 2e-5, name
 
 
 @pytest.mark.slow
@@ -204,11 +210,13 @@ def test_recomputing_says_that_kernels_are_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_kernels(monkeypatch, True)
-    monkeypatch.setattr("litotes.training.loop.kernels_wanted", lambda device: True)
+    monkeypatch.setattr("litotes.training.classification.kernels_wanted", lambda device: True)
     said: list[str] = []
-    loop = make_loop(tmp_path, recompute_activations=True, epochs=1)
-    loop.context = replace(loop.context, watch=lambda what, done, total, note: said.append(note))
-    loop.run()
+    trainer = make_trainer(tmp_path, recompute_activations=True, epochs=1)
+    trainer.context = replace(
+        trainer.context, watch=lambda what, done, total, note: said.append(note)
+    )
+    trainer.run()
     assert "activations are computed again: no kernels, no recorded steps" in said
     assert COMPILING not in said
 
@@ -218,12 +226,12 @@ def test_nothing_is_captured_while_sparsity_rises(
 ) -> None:
     use_kernels(monkeypatch, True)
     rising = {"weighting": "top_k", "weighting_options": {"ramp": 0.5}}
-    loop = make_loop(tmp_path, encoder=rising)
-    assert loop.captured is not None
+    trainer = make_trainer(tmp_path, encoder=rising)
+    assert trainer.objective.captured is not None
     able = []
     for progress in (0.0, 0.4, 0.5, 1.0):
-        loop.classifier.encoder.set_progress(progress)
-        able.append(loop.captured.can_take)
+        trainer.objective.classifier.encoder.set_progress(progress)
+        able.append(trainer.objective.captured.can_take)
     assert able == [False, False, True, True]
 
 
@@ -231,19 +239,19 @@ def test_a_loss_that_is_no_number_ends_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_kernels(monkeypatch, True)
-    loop = make_loop(tmp_path)
-    loop.classifier.heads["mood"].output.bias.data[0] = torch.nan
+    trainer = make_trainer(tmp_path)
+    trainer.objective.classifier.heads["mood"].output.bias.data[0] = torch.nan
     with pytest.raises(UserError, match="nan at step 1: training diverged"):
-        loop.run()
+        trainer.run()
 
 
 def test_a_batch_too_large_for_a_bucket_is_left_to_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_kernels(monkeypatch, True)
-    loop = make_loop(tmp_path)
-    assert loop.captured is not None
-    assert loop.captured.take(range(4)) is None
+    trainer = make_trainer(tmp_path)
+    assert trainer.objective.captured is not None
+    assert trainer.objective.captured.take(range(4)) is None
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,9 @@ from torch.nn import Linear, Parameter
 from litotes.core.errors import UserError
 from litotes.core.storage import MANIFEST, is_complete, sha256_of
 from litotes.evaluation.evaluate import CellScores
-from litotes.model.checkpoint import load_model
 from litotes.training.checkpoints import Checkpoints, RunState, RunTensors, trainable_parameters
-from litotes.training.run import _read_finished_run
+from litotes.training.recipe import Recipe
+from litotes.training.run import train
 
 STATE = {"step": 3, "epoch": 0}
 
@@ -105,13 +105,14 @@ def test_a_damaged_state_is_a_sentence(content: str, tmp_path: Path) -> None:
         lambda rows: [{key: rows[0][key] for key in rows[0] if key != "cell"}],
     ],
 )
-def test_damaged_scores_are_a_sentence(damage: Any, trained_folder: Path, tmp_path: Path) -> None:
+def test_damaged_scores_are_a_sentence(
+    damage: Any, trained_folder: Path, tiny_recipe: Recipe, tmp_path: Path
+) -> None:
     folder = copytree(trained_folder, tmp_path / "run")
-    model = load_model(folder)
     rows = json.loads((folder / "scores.json").read_text())
     assert [CellScores.from_json(row).as_json() for row in rows] == [
         row | {"interval": tuple(row["interval"]), "classes": tuple(row["classes"])} for row in rows
     ]
     (folder / "scores.json").write_text(json.dumps(damage(rows)))
     with pytest.raises(UserError, match=r"scores\.json: damaged"):
-        _read_finished_run(folder, model)
+        train(tiny_recipe, folder, resume=True)

@@ -7,8 +7,7 @@ from litotes.data.corpus import Corpus
 from litotes.data.tasks import SARCASM
 from litotes.encoder import pretrained
 from litotes.encoder.packing import make_text_set
-from litotes.training.checkpoints import RunState
-from litotes.training.facts import training_notes
+from litotes.training.classification import training_notes
 from litotes.training.recipe import Recipe
 from litotes.training.training_data import TrainingData
 
@@ -18,6 +17,6 @@ def test_cut_and_unreadable_training_texts_are_counted(tiny: pretrained.Pretrain
     corpus = Corpus("made", examples, {"sarcasm": SARCASM})
     data = TrainingData(corpus, corpus, corpus, None, None, ())
     texts = make_text_set(examples, [SARCASM], tiny.tokenizer)
-    cut, unreadable = training_notes(Recipe(), data, texts, RunState(best_score=0.5))
+    cut, unreadable = training_notes(Recipe(), data, texts, 0.5)
     assert cut.startswith("1 of 3 training texts are longer than the encoder reads")
     assert unreadable.startswith("1 of 3 training texts are unreadable")

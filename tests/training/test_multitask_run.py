@@ -20,9 +20,10 @@ from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import load_model
 from litotes.model.folder import hash_folder, open_model
 from litotes.prediction.predictor import Predictor
-from litotes.training import held_out, loop
+from litotes.training import held_out
 from litotes.training.recipe import Recipe
 from litotes.training.run import train
+from litotes.training.trainer import Trainer
 
 TEXTS = ["The queue was great.", "Love it. Not.", "a bad tea"]
 
@@ -50,14 +51,14 @@ def test_what_a_balancing_learns_survives_a_kill(
 ) -> None:
     recipe = tiny_recipe.changed(training__checkpoint_seconds=0, **changes)
     whole = train(recipe, tmp_path / "whole")
-    original = loop.Loop._step
+    original = Trainer._step
 
-    def dying(self: loop.Loop, places: Any) -> None:
+    def dying(self: Trainer, places: Any) -> None:
         if self.state.step == 4:
             raise Killed
         original(self, places)
 
-    monkeypatch.setattr(loop.Loop, "_step", dying)
+    monkeypatch.setattr(Trainer, "_step", dying)
     with pytest.raises(Killed):
         train(recipe, tmp_path / "killed")
     monkeypatch.undo()

@@ -28,9 +28,10 @@ from litotes.encoder.pretrained import Pretrained, save
 from litotes.model.checkpoint import load_model
 from litotes.model.folder import hash_folder
 from litotes.prediction.predictor import Predictor
-from litotes.training import loop
+from litotes.training.course import Run
 from litotes.training.recipe import Recipe, read_recipe
-from litotes.training.run import Run, train
+from litotes.training.run import train
+from litotes.training.trainer import Trainer
 from litotes.training.training_data import prepare
 
 
@@ -130,7 +131,7 @@ def test_every_epoch_reports_its_held_out_score(whole: Whole) -> None:
             f"epoch {number} of 2: loss {line['loss']:.3f}, held-out macro-F1"
             f" {line['held_out']:.3f} (best"
         )
-    shown = f"held-out {history[0]['held_out']:.3f}"
+    shown = f"{history[0]['held_out']:.3f}"
     assert any(shown in note for note in whole.notes if note.startswith("epoch 2, "))
 
 
@@ -207,14 +208,14 @@ def test_a_killed_run_ends_as_one_never_killed(
 ) -> None:
     recipe = tiny_recipe.changed(training__checkpoint_seconds=0, training__freeze_below=frozen)
     never_killed = whole_frozen if frozen else whole.folder
-    original = loop.Loop._step
+    original = Trainer._step
 
-    def dying(self: loop.Loop, places: Any) -> None:
+    def dying(self: Trainer, places: Any) -> None:
         if self.state.step == fatal_step:
             raise Killed
         original(self, places)
 
-    monkeypatch.setattr(loop.Loop, "_step", dying)
+    monkeypatch.setattr(Trainer, "_step", dying)
     with pytest.raises(Killed):
         train(recipe, tmp_path / "killed")
     monkeypatch.undo()
@@ -270,7 +271,7 @@ def test_a_damaged_checkpoint_is_passed_over(
     tiny_recipe: Recipe, whole: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipe = tiny_recipe.changed(training__checkpoint_seconds=0)
-    monkeypatch.setattr(loop.Loop, "_end_epoch", lambda self: (_ for _ in ()).throw(Killed()))
+    monkeypatch.setattr(Trainer, "_end_epoch", lambda self: (_ for _ in ()).throw(Killed()))
     with pytest.raises(Killed):
         train(recipe, tmp_path / "killed")
     monkeypatch.undo()
@@ -372,14 +373,14 @@ def test_two_processes_balance_and_weigh_groups_as_one(
 def test_ctrl_c_saves_and_says_how_to_go_on(
     tiny_recipe: Recipe, whole: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = loop.Loop._step
+    original = Trainer._step
 
-    def interrupted(self: loop.Loop, places: Any) -> None:
+    def interrupted(self: Trainer, places: Any) -> None:
         original(self, places)
         if self.state.step == 3:
             os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(loop.Loop, "_step", interrupted)
+    monkeypatch.setattr(Trainer, "_step", interrupted)
     with pytest.raises(Stopped, match=r"Stopped after step 3 of .*--resume"):
         train(tiny_recipe, tmp_path / "stopped")
     monkeypatch.undo()
@@ -395,7 +396,7 @@ def test_a_finished_run_is_not_overwritten(
     tiny_recipe: Recipe, copied: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = weights(copied)
-    monkeypatch.setattr(loop.Loop, "run", lambda _: pytest.fail("trained again"))
+    monkeypatch.setattr(Trainer, "run", lambda _, resume: pytest.fail("trained again"))
     with pytest.raises(UserError, match="already holds"):
         train(tiny_recipe.changed(seed=1), copied)
     again = train(tiny_recipe, copied, resume=True)
@@ -474,7 +475,7 @@ def test_an_unknown_tracker_library_is_a_sentence(
 def test_only_two_checkpoints_are_kept(
     tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop.Loop, "_end_epoch", lambda self: (_ for _ in ()).throw(Killed()))
+    monkeypatch.setattr(Trainer, "_end_epoch", lambda self: (_ for _ in ()).throw(Killed()))
     with pytest.raises(Killed):
         train(tiny_recipe.changed(training__checkpoint_seconds=0), tmp_path / "run")
     assert [path.name for path in sorted((tmp_path / "run" / "checkpoints").iterdir())] == [
@@ -556,7 +557,7 @@ def test_the_best_epoch_is_kept_and_training_stops_early(
         seen.append(classifier.heads["sentiment"].output.weight.detach().clone())
         return [0.3, 0.9, 0.5, 0.4][len(seen) - 1]
 
-    monkeypatch.setattr("litotes.training.run.held_out_score", judged)
+    monkeypatch.setattr("litotes.training.classification.held_out_score", judged)
     run = train(tiny_recipe.changed(training__epochs=9, training__patience=2), tmp_path / "run")
     assert len(seen) == 4
     assert run.model.facts["best_epoch"] == 2
@@ -569,15 +570,15 @@ def test_orders_rates_and_weights_reach_the_steps(
     tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     orders, rates, weights = [], [], []
-    original = loop.Loop._step
+    original = Trainer._step
 
-    def watching(self: loop.Loop, places: Any) -> None:
+    def watching(self: Trainer, places: Any) -> None:
         original(self, places)
         orders.append(tuple(places))
-        rates.append(self.tensors.optimizer.param_groups[0]["lr"])
+        rates.append(self.objective.tensors.optimizer.param_groups[0]["lr"])
         weights.append(self.task_losses.class_weights["sarcasm"].tolist())
 
-    monkeypatch.setattr(loop.Loop, "_step", watching)
+    monkeypatch.setattr(Trainer, "_step", watching)
     train(tiny_recipe, tmp_path / "run")
     assert set(orders[:5]) != set(orders[5:])
     assert sorted(place for batch in orders[:5] for place in batch) == sorted(

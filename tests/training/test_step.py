@@ -16,23 +16,21 @@ from litotes.encoder import pretrained
 from litotes.encoder.packing import TextSet
 from litotes.model.classifier import Classifier
 from litotes.training.balancing import BALANCINGS
+from litotes.training.classification import Classification
 from litotes.training.inputs import make_inputs
-from litotes.training.loop import Loop, RunContext
-from litotes.training.processes import Processes
 from litotes.training.settings import TrainingSettings
+from litotes.training.trainer import RunContext, Trainer
 
 TASKS = (Task("mood", ("bad", "good")), Task("stars", ()))
 
 
-def loop_of(
-    folder: Path,
+def objective_of(
     encoder: Path,
     *,
     choices: dict[str, Any] | None = None,
     head: str = "mean",
-    context: RunContext | None = None,
     **settings: Any,
-) -> Loop:
+) -> Classification:
     """Of four texts, one without a label of each task, in one batch."""
     choices = {"dropout": 0.0, "attention_dropout": 0.0} | (choices or {})
     loaded = pretrained.load(str(encoder), **choices)
@@ -47,23 +45,23 @@ def loop_of(
     chosen = TrainingSettings(**({"epochs": 1, "max_gradient_norm": 0.0} | settings))
     device = torch.device("cpu")
     inputs = make_inputs(texts, classifier, device, freeze_below=0)
-    context = context or RunContext(device, folder, "key", Processes())
-    return Loop(classifier, inputs, chosen, seed=0, context=context)
+    return Classification(classifier, inputs, chosen, seed=0, device=device)
 
 
-def gradients_of(loop: Loop) -> tuple[float, dict[str, Tensor]]:
+def gradients_of(objective: Classification) -> tuple[float, dict[str, Tensor]]:
     """The loss and the gradients of one step."""
-    loop._set_up_step()
-    loss = loop._take_step(range(len(TEXTS)))
+    objective.model.train()
+    torch.manual_seed(0)
+    loss = objective.take_step(range(len(TEXTS)), 0)
     gradients = {
         name: parameter.grad
-        for name, parameter in loop.tensors.parameters.items()
+        for name, parameter in objective.tensors.parameters.items()
         if parameter.grad is not None
     }
     return float(loss), gradients
 
 
-def assert_same_step(found: Loop, expected: Loop, *, tolerance: float) -> None:
+def assert_same_step(found: Classification, expected: Classification, *, tolerance: float) -> None:
     loss, gradients = gradients_of(found)
     expected_loss, expected_gradients = gradients_of(expected)
     assert loss == pytest.approx(expected_loss, rel=1e-5)
@@ -80,17 +78,17 @@ def test_a_step_in_parts_is_the_whole_step(
     balancing: str, limit: int, tiny_folder: Path, tmp_path: Path
 ) -> None:
     """limit 1: each text alone; 40: two and two."""
-    whole = loop_of(tmp_path, tiny_folder, balancing=balancing)
-    divided = loop_of(tmp_path, tiny_folder, balancing=balancing, pieces_at_once=limit)
+    whole = objective_of(tiny_folder, balancing=balancing)
+    divided = objective_of(tiny_folder, balancing=balancing, pieces_at_once=limit)
     n_parts = {1: 4, 40: 2}[limit]
     assert len(divided._divide(range(len(TEXTS)))) == n_parts
     assert_same_step(divided, whole, tolerance=1e-6)
 
 
 def test_parts_hold_at_most_so_many_pieces(tiny_folder: Path, tmp_path: Path) -> None:
-    loop = loop_of(tmp_path, tiny_folder, pieces_at_once=40)
-    lengths = loop.inputs.texts.lengths
-    parts = loop._divide([3, 0, 1, 2])
+    objective = objective_of(tiny_folder, pieces_at_once=40)
+    lengths = objective.inputs.texts.lengths
+    parts = objective._divide([3, 0, 1, 2])
     assert [place for part in parts for place in part] == [3, 0, 1, 2]
     for part in parts:
         assert len(part) == 1 or sum(lengths[place] for place in part) <= 40
@@ -98,7 +96,7 @@ def test_parts_hold_at_most_so_many_pieces(tiny_folder: Path, tmp_path: Path) ->
 
 def test_groups_that_need_the_whole_batch_refuse_parts(tiny_folder: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"pieces_at_once.*group_dro"):
-        loop_of(tmp_path, tiny_folder, groups="group_dro", pieces_at_once=40)
+        objective_of(tiny_folder, groups="group_dro", pieces_at_once=40)
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.2])
@@ -107,22 +105,21 @@ def test_activations_computed_again_give_the_same_gradients(
     kind: str, dropout: float, tiny_folder: Path, tmp_path: Path
 ) -> None:
     choices = KINDS[kind] | {"dropout": dropout, "attention_dropout": dropout}
-    kept = loop_of(tmp_path, tiny_folder, choices=choices)
-    again = loop_of(tmp_path, tiny_folder, choices=choices, recompute_activations=True)
+    kept = objective_of(tiny_folder, choices=choices)
+    again = objective_of(tiny_folder, choices=choices, recompute_activations=True)
     assert_same_step(again, kept, tolerance=1e-6)
 
 
 def test_recomputing_keeps_less_and_ends_with_the_run(tiny_folder: Path, tmp_path: Path) -> None:
     n_kept = {}
     for again in (False, True):
-        loop = loop_of(tmp_path, tiny_folder, recompute_activations=again)
+        objective = objective_of(tiny_folder, recompute_activations=again)
         kept: list[int] = []
         with torch.autograd.graph.saved_tensors_hooks(lambda t, k=kept: keep(t, k), lambda t: t):
-            loop._set_up_step()
-            loop._take_step(range(len(TEXTS)))
+            objective.take_step(range(len(TEXTS)), 0)
         n_kept[again] = len(kept)
-        loop.run()
-        assert not loop.classifier.encoder.recomputes
+        Trainer(objective, RunContext(objective.device, tmp_path)).run()
+        assert not objective.classifier.encoder.recomputes
     assert n_kept[True] < n_kept[False] / 2
 
 
@@ -138,14 +135,14 @@ def test_a_run_leaves_onednn_as_it_was(
     """As torch does after a bfloat16 product that the processor does not have, a step switches it
     off; here another step switches it on.
     """
-    loop = loop_of(tmp_path, tiny_folder)
-    take_step = loop._take_step
+    objective = objective_of(tiny_folder)
+    take_step = objective.take_step
 
-    def switch_and_step(places: Any) -> Tensor:
+    def switch_and_step(places: Any, step: int) -> Tensor:
         torch.backends.mkldnn.enabled = not was_enabled
-        return take_step(places)
+        return take_step(places, step)
 
-    monkeypatch.setattr(loop, "_take_step", switch_and_step)
+    monkeypatch.setattr(objective, "take_step", switch_and_step)
     torch.backends.mkldnn.enabled = was_enabled
-    loop.run()
+    Trainer(objective, RunContext(objective.device, tmp_path)).run()
     assert torch.backends.mkldnn.enabled == was_enabled

@@ -54,9 +54,9 @@ def test_the_loop_listens_to_its_teacher(tiny_recipe: Recipe, tmp_path: Path) ->
     from litotes.encoder import pretrained
     from litotes.encoder.packing import make_text_set
     from litotes.model.classifier import Classifier
+    from litotes.training.classification import train_classifier
     from litotes.training.inputs import PieceInputs, all_logits
-    from litotes.training.loop import Loop, RunContext
-    from litotes.training.processes import Processes
+    from litotes.training.trainer import RunContext
 
     cpu = torch.device("cpu")
     settings = tiny_recipe.training.model_copy(
@@ -70,15 +70,15 @@ def test_the_loop_listens_to_its_teacher(tiny_recipe: Recipe, tmp_path: Path) ->
         examples = [Example(text, {}) for text in ("great tea", "bad queue", "love it", "hate it")]
         source = PieceInputs(make_text_set(examples, [SENTIMENT], loaded.tokenizer), cpu)
         wanted = torch.tensor([[-2.0, 2.0], [2.0, -2.0]]).repeat(2, 1)
-        context = RunContext(cpu, tmp_path / str(share), "key", Processes())
-        Loop(
+        context = RunContext(cpu, tmp_path / str(share), "key")
+        train_classifier(
             classifier,
             source,
             settings,
             seed=0,
             context=context,
             teacher=Teacher({"sentiment": wanted}, share),
-        ).run()
+        )
         learned[share] = all_logits(source, classifier)["sentiment"].argmax(-1).tolist()
     assert learned[1.0] == [1, 0, 1, 0]
     assert learned[0.0] != [1, 0, 1, 0]

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from litotes.training import loop, run
+from litotes.training import run
 from litotes.training.processes import Processes
 from litotes.training.recipe import Recipe
 from litotes.training.run import train
+from litotes.training.trainer import Trainer
 
 
 class Killed(Exception):
@@ -84,7 +85,7 @@ def test_a_run_that_breaks_off_is_told_so(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(loop.Loop, "_end_epoch", lambda self: (_ for _ in ()).throw(Killed()))
+    monkeypatch.setattr(Trainer, "_end_epoch", lambda self: (_ for _ in ()).throw(Killed()))
     with pytest.raises(Killed):
         train(recipe("mlflow"), tmp_path / "mine")
     assert events == ["open mine", "fail mine"]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # these import torch, which answering does without
     from litotes.exporting.export import ExportResult
     from litotes.pruning import PruneResult, PruneSettings
     from litotes.pruning.exits import ExitSettings, ExitsResult
-    from litotes.training.run import Run
+    from litotes.training.course import Run
     from litotes.training.tagging.recipe import WordRecipe
     from litotes.training.tagging.run import WordRun
     from litotes.training.tagging.scores import WordScores

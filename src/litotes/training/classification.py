@@ -119,7 +119,8 @@ class Classification(Objective):
 
     def opening(self) -> list[str]:
         """Which steps a GPU takes one by one because of the settings; why the first one is slow."""
-        settings, words = self.settings, []
+        settings = self.settings
+        words: list[str] = []
         if settings.recompute_activations and kernels_wanted(self.device):
             found = "activations are computed again: no kernels, no recorded steps"
             words.append(Milestone(found))
