@@ -21,12 +21,14 @@ from litotes.encoder.attention.learned import Learned
 from litotes.encoder.device_encoding import attention_seeds, uses_kernels
 from litotes.encoder.encoding import Encoding
 from litotes.encoder.kernel_walk import KernelWalk, route_options
-from litotes.encoder.packing import lay_end_to_end
+from litotes.encoder.packing import TextSet, lay_end_to_end
 from litotes.encoder.route import ALIGNED, RoutePlan, Sizes
 from litotes.encoder.tokenizer import Pieces
 from litotes.kernels.products import TorchProducts
+from litotes.model.classifier import Classifier
 from litotes.model.heads import HEADS
-from litotes.training.classification import Classification
+from litotes.training.objective import Objective
+from litotes.training.task_losses import TaskLosses
 
 SMALLEST_STEP = 256
 """Pieces from one bucket to the next, at least."""
@@ -42,9 +44,9 @@ def bucket_size(n_pieces: int) -> int:
     return -(-n_pieces // step) * step
 
 
-def can_capture(objective: Classification) -> bool:
+def can_capture(objective: Objective, classifier: Classifier) -> bool:
     """Whether steps of this classifier from whole texts are the same work every time."""
-    classifier, pruning = objective.classifier, objective.encoder.pruning
+    pruning = objective.encoder.pruning
     draws_plans = isinstance(pruning, Learned) and pruning.explore > 0
     return (
         objective.processes.n == 1
@@ -108,8 +110,11 @@ class NoGraphs:
 class CapturedSteps:
     """The steps of a run in all buckets."""
 
-    def __init__(self, objective: Classification) -> None:
-        self.objective, self.texts = objective, objective.inputs.texts
+    def __init__(
+        self, objective: Objective, classifier: Classifier, texts: TextSet, losses: TaskLosses
+    ) -> None:
+        self.objective, self.classifier = objective, classifier
+        self.texts, self.task_losses = texts, losses
         self.lengths = np.array(self.texts.lengths, dtype=np.int32)
         on_cuda = objective.device.type == "cuda"
         self.recorder: Recorder = CudaGraphs() if on_cuda else NoGraphs()
@@ -141,7 +146,7 @@ class CapturedSteps:
 
     def _bucket(self, size: int) -> StepBucket:
         if size not in self.buckets:
-            classifier = self.objective.classifier
+            classifier = self.classifier
             n_texts = self.objective.settings.batch_texts
             with self.objective.autocast():  # as the step will be taken
                 options = route_options(
@@ -149,23 +154,24 @@ class CapturedSteps:
                 )
             sizes = Sizes(size, n_texts, min(size, int(self.lengths.max())))
             plan = RoutePlan.for_bucket(options, sizes)
-            self.buckets[size] = StepBucket(self.objective, plan, self.recorder)
+            self.buckets[size] = StepBucket(self, plan)
         return self.buckets[size]
 
 
 class StepBucket:
     """Steps over tensors that stay where they are."""
 
-    def __init__(self, objective: Classification, plan: RoutePlan, recorder: Recorder) -> None:
-        self.objective, self.plan, self.recorder = objective, plan, recorder
-        on_cuda = objective.device.type == "cuda"
+    def __init__(self, steps: CapturedSteps, plan: RoutePlan) -> None:
+        self.steps, self.plan = steps, plan
+        device = steps.objective.device
+        on_cuda = device.type == "cuda"
         # the places of the texts, then the route's block, whose beginning is sent
         self.begin = -(-plan.sizes.n_texts // ALIGNED) * ALIGNED
         n_sent = self.begin + plan.n_sent
         self.sent = torch.zeros(n_sent, dtype=torch.int32, pin_memory=on_cuda)
         self.arrived = torch.cuda.Event() if on_cuda else None
         n_numbers = self.begin + plan.n_numbers
-        self.block = torch.zeros(n_numbers, dtype=torch.int32, device=objective.device)
+        self.block = torch.zeros(n_numbers, dtype=torch.int32, device=device)
         self.route = plan.read(self.block[self.begin :])
         self.replay: Callable[[], Tensor] | None = None
         self.is_new = True
@@ -174,9 +180,9 @@ class StepBucket:
         self._send(texts, places, lengths)
         if self.is_new:
             self.is_new = False
-            return self.recorder.run(self._compute)
+            return self.steps.recorder.run(self._compute)
         if self.replay is None:
-            self.replay = self.recorder.record(self._compute)
+            self.replay = self.steps.recorder.record(self._compute)
         return self.replay()
 
     def _send(self, texts: Sequence[Pieces], places: Sequence[int], lengths: np.ndarray) -> None:
@@ -192,13 +198,13 @@ class StepBucket:
 
     def _compute(self) -> Tensor:
         # its number is for what the host draws, which a step that repeats does not
-        return self.objective.update(self._losses(), 0)
+        return self.steps.objective.update(self._losses(), 0)
 
     def _losses(self) -> Iterator[Sequence[Tensor]]:
         places = self.block[: self.plan.sizes.n_texts].long()
-        classifier, n_texts = self.objective.classifier, self.route.n_texts
+        classifier, n_texts = self.steps.classifier, self.route.n_texts
         encoder = classifier.encoder
-        with self.objective.autocast():
+        with self.steps.objective.autocast():
             walked = KernelWalk(
                 encoder, self.route, TorchProducts(), attention_seeds(encoder)
             ).walk()
@@ -206,4 +212,4 @@ class StepBucket:
             logits = classifier.read(Encoding(walked.hidden, layout, layout.positions))
         # the last row may be that of the pieces of nobody
         rows = {task: values[:n_texts] for task, values in logits.items()}  # (text, class)
-        yield self.objective.task_losses.of_batch(rows, batch=places, own=places)
+        yield self.steps.task_losses.of_batch(rows, batch=places, own=places)

@@ -147,7 +147,9 @@ class Classification(Objective):
             return None
         from litotes.training.captured import CapturedSteps, can_capture  # imports Triton
 
-        return CapturedSteps(self) if can_capture(self) else None
+        if not can_capture(self, self.classifier):
+            return None
+        return CapturedSteps(self, self.classifier, self.inputs.texts, self.task_losses)
 
 
 class ClassificationCourse(Course):
