@@ -68,7 +68,7 @@ TRIED = (
     Tried("The train leaves at nine.", "plain", None),
 )
 
-DEFAULT = ["builtin@1", "builtin"]
+DEFAULT = ["builtin"]
 UNSURE = 0.65
 """Under this probability an answer about a text without sentiment is called low enough."""
 

@@ -34,7 +34,6 @@ LINES: dict[str, list[tuple[list[str], int, str]]] = {
     "predict": [
         ([TEXTS[0]], 0, "sarcastic"),
         ([TEXTS[0], "--model", f"{BUILTIN}@{EDITIONS[-1]}"], 0, "sarcastic"),
-        *(([TEXTS[0], "--model", f"{BUILTIN}@{edition}"], 2, TRAIN) for edition in EDITIONS[:-1]),
         ([TEXTS[0], "--model", "EXPORTED"], 0, "sarcasm"),
         ([TEXTS[0], "--model", "PLAIN"], 2, TRAIN),
         ([TEXTS[0], "--runtime", "torch"], 2, TRAIN),
@@ -194,21 +193,6 @@ def test_the_built_in_model_answers_alike_by_both_runtimes(
             assert one.answers[task].label == answer.label
             # weights have 11 bits
             assert one.answers[task].probability == pytest.approx(answer.probability, abs=5e-3)
-
-
-def test_an_earlier_edition_answers_from_a_file_of_its_own(
-    light: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    name = f"{BUILTIN}@{EDITIONS[-1]}"
-    by_torch = Predictor.load(name, runtime="torch").predict(TEXTS)
-    monkeypatch.setattr(builtin, "EDITIONS", (*EDITIONS, EDITIONS[-1] + 1))
-    monkeypatch.setenv(LIGHT_VARIABLE, str(light))
-    monkeypatch.setitem(sys.modules, "torch", None)
-    by_onnx = Predictor.load(name)
-    assert "OnnxRuntime" in repr(by_onnx)
-    for one, other in zip(by_onnx.predict(TEXTS), by_torch, strict=True):
-        for task, answer in other.answers.items():
-            assert one.answers[task].label == answer.label
 
 
 def test_occlusion_says_the_same_whoever_computes(

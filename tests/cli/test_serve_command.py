@@ -93,7 +93,7 @@ def test_names_of_models(tmp_path: Path) -> None:
         model_folders(None) == model_folders(["builtin"]) == {"builtin": resolve_model("builtin")}
     )
     assert model_folders(["first=builtin"]) == {"first": resolve_model("builtin")}
-    assert model_folders(["builtin@1"]) == {"builtin@1": resolve_model("builtin@1")}
+    assert model_folders(["builtin@5"]) == {"builtin@5": resolve_model("builtin@5")}
     with pytest.raises(UserError, match="no built-in model builtin@7"):
         model_folders(["builtin@7"])
     with pytest.raises(UserError):

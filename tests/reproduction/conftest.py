@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from reproduction.variety_jobs import VARIETIES
 
+VARIETIES = ("en-AU", "en-IN", "en-UK")
 BESSTIE = "text,variety,source,task,label\n"
 
 

@@ -35,10 +35,10 @@ def test_one_text(app: FastAPI, predictor: Predictor, ask: Any) -> None:
 
 
 def test_an_edition_is_asked_by_its_name(predictor: Predictor, ask: Any) -> None:
-    app = create_app({"builtin": predictor, "builtin@1": predictor}, settings=ServiceSettings())
-    answer = ask(app, "/v1/predict", {"text": TEXTS[0], "model": "builtin@1"})
+    app = create_app({"builtin": predictor, "builtin@5": predictor}, settings=ServiceSettings())
+    answer = ask(app, "/v1/predict", {"text": TEXTS[0], "model": "builtin@5"})
     app.state.service.close()
-    assert (answer.status_code, answer.json()["model"]) == (200, "builtin@1")
+    assert (answer.status_code, answer.json()["model"]) == (200, "builtin@5")
 
 
 def test_many_texts_in_their_order_and_as_the_command_line_says_it(

@@ -18,7 +18,7 @@ from pathlib import Path
 from litotes.core.errors import UserError
 
 BUILTIN = "builtin"
-EDITIONS: tuple[int, ...] = (1, 2, 3, 4, 5)
+EDITIONS: tuple[int, ...] = (5,)
 """Those that the package has, each in its folder; the last is the current one, `builtin`."""
 LIGHT_VARIABLE = "LITOTES_LIGHT"
 """Names another folder than `light/`, for a package that cannot be written to."""
