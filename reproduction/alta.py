@@ -24,10 +24,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from litotes.core.json_text import load_json
+from litotes.core.counts import Floats, confusion, macro_f1
 from litotes.core.machine import gpu_facts, machine
-from litotes.core.numbers import Floats
-from litotes.core.storage import write_json
+from litotes.core.storage import load_json, write_json
 from litotes.evaluation.scores import interval
 from litotes.evaluation.shared_task import VARIETIES
 from litotes.training.distillation.answers import gather_lessons
@@ -37,8 +36,6 @@ from litotes.training.distillation.settings import distill_recipe_of
 from litotes.training.distillation.shapes import STUDENT, Shape
 from litotes.training.distillation.students import TEST_FILE, StudentJob, run_student
 from litotes.training.distillation.teachers import run_teacher
-from reproduction.student_options import student_parser
-from reproduction.variety_scores import scores_by_variety
 
 TASKS = ("sentiment", "sarcasm")
 N_RESAMPLES = 2000
@@ -257,6 +254,36 @@ def choose(found: dict[str, Any], *, is_large: bool) -> dict[str, Any]:
     scores = [round(mean(pair), 4) for pair in zip(*worse, strict=True)]
     spread = stdev(scores) if len(scores) > 1 else 0.0
     return {"attempts": chosen, "scores": scores, "mean": mean(scores), "stdev": spread}
+
+
+# What is asked of every script that trains students of a large encoder.
+
+
+def student_parser(about: str | None, *, n_seeds: int) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--teacher", default="mpnet", help="an encoder's name or folder")
+    parser.add_argument("--student", default="minilm", help="likewise")
+    parser.add_argument("--seeds", type=int, default=n_seeds)
+    parser.add_argument("--workers", type=int, default=6, help="trainings at the same time")
+    parser.add_argument("--epochs", type=int, help="of everything, for a trial")
+    return parser
+
+
+# Macro-F1 of two classes in each variety of English.
+
+
+def scores_by_variety(
+    gold: Sequence[int], predicted: Sequence[int], varieties: Sequence[str]
+) -> dict[str, float]:
+    """All three in the order of the texts; the varieties in theirs."""
+    found = {}
+    for variety in sorted(set(varieties)):
+        places = [place for place, own in enumerate(varieties) if own == variety]
+        counts = confusion(np.take(gold, places), np.take(predicted, places), 2)
+        found[variety] = float(macro_f1(counts))
+    return found
 
 
 if __name__ == "__main__":

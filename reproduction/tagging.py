@@ -17,49 +17,37 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from litotes.core.machine import choose_device, gpu_facts, machine_now
 from litotes.core.storage import write_json
 from litotes.data.words import WordExample, load_words
+from litotes.data.words.corpus import Span
 from litotes.data.words.sarcasm_sign import CHANGED, KEPT, longest_stretch
-from litotes.model.checkpoint import SavedWordModel
+from litotes.evaluation.intervals import seed_margin, widen_interval
+from litotes.evaluation.scores import interval
+from litotes.model.word_checkpoint import SavedWordModel
 from litotes.prediction.predictor import Predictor
+from litotes.pruning.cost import flops
 from litotes.training.recipe import recipe_of as classifier_recipe_of
 from litotes.training.run import train
+from litotes.training.tagging.answers import TextAnswers, answer_texts
 from litotes.training.tagging.baselines import most_frequent_tags
+from litotes.training.tagging.evaluate import tags_of
 from litotes.training.tagging.preparing import prepare_words
 from litotes.training.tagging.recipe import WordRecipe, recipe_of
 from litotes.training.tagging.run import train_words
-from reproduction.word_answers import (
-    best_threshold,
-    changed_share,
-    changed_shares,
-    cost_of,
-    held_out_score,
-    mark_from,
-    mark_strongest,
-    occlusion,
-    tag_texts,
-    tags_from,
-    word_answers,
-)
-from reproduction.word_statistics import (
-    accuracy_counts,
-    compare,
-    f1,
-    f1_counts,
-    ratio,
-    second_ratio,
-    span_counts,
-    summarise,
-    word_auc,
-)
+from litotes.training.tagging.scores import draw_texts, f1_from, span_overlap
+from litotes.training.tagging.word_set import make_windows
+from reproduction.roc import roc_area
 
 WAYS: dict[str, dict[str, Any]] = {
     "early": {"schedule": (1.0, 1.0, 0.7, 0.5, 0.35, 0.25)},
@@ -318,6 +306,200 @@ class Study:
                 "overlap_f1": summarise(own, second_ratio),
             }
         return content
+
+
+# Means over seeds with intervals, from what each text adds to a score.
+#
+# Texts are drawn with replacement, the same for all seeds and both systems of a comparison; the
+# spread over seeds widens the interval (`litotes.evaluation.intervals`).
+
+Floats = NDArray[np.float64]
+Combine = Callable[[Floats], Floats]
+"""From sums over texts (…, count) to a score (…)."""
+
+
+def accuracy_counts(gold: Sequence[Sequence[str]], found: Sequence[Sequence[str]]) -> Floats:
+    """Right words and words of each text. (text, 2)"""
+    rows = []
+    for tags, answers in zip(gold, found, strict=True):
+        right = sum(one == other for one, other in zip(tags, answers, strict=True))
+        rows.append((right, len(tags)))
+    return np.array(rows, float)
+
+
+def f1_counts(gold: Sequence[Sequence[str]], found: Sequence[Sequence[str]], label: str) -> Floats:
+    """Hits, words found and words meant of each text. (text, 3)"""
+    rows = []
+    for tags, answers in zip(gold, found, strict=True):
+        meant = [tag == label for tag in tags]
+        given = [tag == label for tag in answers]
+        hits = sum(one and other for one, other in zip(meant, given, strict=True))
+        rows.append((hits, sum(given), sum(meant)))
+    return np.array(rows, float)
+
+
+def span_counts(gold: Sequence[Span | None], found: Sequence[Span | None]) -> Floats:
+    """Exact match, overlap F1 and 1 of each text. (text, 3)"""
+    rows = []
+    for one, other in zip(gold, found, strict=True):
+        rows.append((float(one == other), span_overlap(one, other), 1.0))
+    return np.array(rows)
+
+
+def ratio(sums: Floats) -> Floats:
+    """The first count by the last."""
+    return np.asarray(sums[..., 0] / np.maximum(sums[..., -1], 1))
+
+
+def second_ratio(sums: Floats) -> Floats:
+    return np.asarray(sums[..., 1] / np.maximum(sums[..., -1], 1))
+
+
+def f1(sums: Floats) -> Floats:
+    return f1_from(sums[..., 0], sums[..., 1], sums[..., 2])
+
+
+def summarise(counts: Sequence[Floats], combine: Combine, *, seed: int = 0) -> dict[str, Any]:
+    """The mean over seeds, with its interval. counts: of each seed (text, count)"""
+    by_seed, drawn = _scores(counts, combine, seed=seed)
+    over_texts = interval(drawn.mean(0))
+    mean = float(by_seed.mean())
+    bounds = widen_interval(mean, over_texts, seed_margin(by_seed), within=(0.0, 1.0))
+    return {"mean": mean, "interval": bounds, "by_seed": by_seed.tolist()}
+
+
+def compare(
+    counts: Sequence[Floats], others: Sequence[Floats], combine: Combine, *, seed: int = 0
+) -> dict[str, Any]:
+    """The mean of the first less that of the others, on the same texts."""
+    ours, our_draws = _scores(counts, combine, seed=seed)
+    theirs, their_draws = _scores(others, combine, seed=seed)
+    difference = float(ours.mean() - theirs.mean())
+    over_texts = interval(our_draws.mean(0) - their_draws.mean(0))
+    margin = seed_margin(ours, theirs)
+    bounds = widen_interval(difference, over_texts, margin, within=(-1.0, 1.0))
+    return {"difference": difference, "interval": bounds}
+
+
+def word_auc(gold: Sequence[Sequence[str]], scores: Sequence[Sequence[float]], label: str) -> float:
+    """How often a word with the label has the higher score of two; ties count half."""
+    meant = np.array([tag == label for tags in gold for tag in tags])
+    values = np.array([score for own in scores for score in own], float)
+    return roc_area(values, meant)
+
+
+def _scores(counts: Sequence[Floats], combine: Combine, *, seed: int) -> tuple[Floats, Floats]:
+    """The score of each seed, (seed,), and on each resample, (seed, resample)."""
+    draws = draw_texts(len(counts[0]), seed=seed)  # (resample, text)
+    by_seed = np.array([float(combine(own.sum(0))) for own in counts])
+    return by_seed, np.stack([combine(draws @ own) for own in counts])
+
+
+# What models of words, and a classifier with words left out, answer to texts of words.
+
+N_TIMED = 5
+
+Tags = list[list[str]]
+
+
+def word_answers(model: SavedWordModel, examples: Sequence[WordExample]) -> list[TextAnswers]:
+    words = [one.words for one in examples]
+    windows = make_windows(words, model.tokenizer, model.network.kind)
+    return answer_texts(model.network, windows)
+
+
+def tags_from(answers: Sequence[TextAnswers], model: SavedWordModel) -> Tags:
+    return [tags_of(one, model.network.task) for one in answers]
+
+
+def tag_texts(model: SavedWordModel, examples: Sequence[WordExample]) -> Tags:
+    return tags_from(word_answers(model, examples), model)
+
+
+def held_out_score(model: SavedWordModel) -> float:
+    """What the model scored on the texts it held out, after its best epoch."""
+    return max(float(line["held_out"]) for line in model.facts["history"])
+
+
+def changed_shares(answers: Sequence[TextAnswers]) -> list[list[float]]:
+    """The probability that each word was changed."""
+    found = []
+    for one in answers:
+        assert one.probabilities is not None
+        found.append(one.probabilities[:, 1].tolist())
+    return found
+
+
+def occlusion(classifier: Predictor, examples: Sequence[WordExample]) -> list[list[float]]:
+    """What the probability of sarcasm loses without each word; a text of one word loses all."""
+    texts: list[str] = []
+    for one in examples:
+        texts.append(one.text)
+        for place in range(len(one.words)):
+            rest = " ".join((*one.words[:place], *one.words[place + 1 :]))
+            texts.append(rest or ".")
+    shares = [
+        found.answers["sarcasm"].probabilities["sarcastic"] for found in classifier.predict(texts)
+    ]
+    weights, place = [], 0
+    for one in examples:
+        own = shares[place : place + 1 + len(one.words)]
+        weights.append([own[0] - without for without in own[1:]])
+        place += len(own)
+    return weights
+
+
+def best_threshold(examples: Sequence[WordExample], weights: Sequence[Sequence[float]]) -> float:
+    """The weight from which words are marked so that F1 on these texts is highest."""
+    values = np.array([weight for own in weights for weight in own])
+    meant = np.array([tag == CHANGED for one in examples for tag in one.tags or ()])
+    order = np.argsort(-values, kind="stable")
+    hits = meant[order].cumsum()
+    n_marked = np.arange(1, len(order) + 1)
+    scores = 2 * hits / (n_marked + meant.sum())
+    return float(values[order][int(scores.argmax())])
+
+
+def changed_share(examples: Sequence[WordExample]) -> float:
+    """Of all words."""
+    return float(np.mean([tag == CHANGED for one in examples for tag in one.tags or ()]))
+
+
+def mark_from(weights: Sequence[Sequence[float]], threshold: float) -> Tags:
+    """The words whose weight reaches the threshold."""
+    return [[CHANGED if weight >= threshold else KEPT for weight in own] for own in weights]
+
+
+def mark_strongest(weights: Sequence[Sequence[float]], share: float) -> Tags:
+    """Of each text this share of its words, at least one: those with the greatest weights."""
+    found = []
+    for own in weights:
+        n_marked = max(1, round(share * len(own)))
+        marked = set(np.argsort(-np.array(own), kind="stable")[:n_marked].tolist())
+        found.append([CHANGED if place in marked else KEPT for place in range(len(own))])
+    return found
+
+
+def cost_of(
+    dense: SavedWordModel, pruned: SavedWordModel, examples: Sequence[WordExample]
+) -> dict[str, Any]:
+    """Operations of the encoders, and seconds to answer all texts, taking turns."""
+    windows = make_windows([one.words for one in examples], dense.tokenizer, "tagging")
+    lengths = [len(window.pieces.ids) for own in windows for window in own]
+    operations = [flops(model.network.encoder, lengths).total for model in (dense, pruned)]
+    seconds: list[list[float]] = [[], []]
+    for _ in range(N_TIMED):
+        for place, model in enumerate((dense, pruned)):
+            began = time.perf_counter()
+            answer_texts(model.network, windows)  # ends with logits on the host
+            seconds[place].append(time.perf_counter() - began)
+    medians = [median(own) for own in seconds]
+    return {
+        "operations": operations,
+        "fewer_operations": operations[0] / operations[1],
+        "seconds": medians,
+        "faster": medians[0] / medians[1],
+    }
 
 
 if __name__ == "__main__":

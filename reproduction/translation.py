@@ -25,16 +25,28 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import os
+import random
+import re
 import shutil
 import statistics
+import subprocess
+import sys
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from reproduction.mps import start_mps, stop_mps
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from litotes.data.parallel import Pair
+from litotes.training.translation.attention_statistics import KINDS
+from litotes.training.translation.scores import draw_samples, resample_scores, score_translations
 
 WEIGHTINGS: dict[str, dict[str, Any]] = {
     "softmax": {"weighting": "softmax"},
@@ -314,6 +326,287 @@ def main() -> None:
     finally:
         if has_mps:
             stop_mps()
+
+
+# NVIDIA's service that lets kernels of several processes run on a GPU at the same time.
+
+
+def start_mps() -> bool:
+    """Kernels of several processes at once; False, and nothing changed, where it does not work."""
+    control = shutil.which("nvidia-cuda-mps-control")
+    if control is None:
+        return False
+    names = {"CUDA_MPS_PIPE_DIRECTORY": "/tmp/mps", "CUDA_MPS_LOG_DIRECTORY": "/tmp/mps-log"}  # noqa: S108
+    for name, folder in names.items():
+        Path(folder).mkdir(exist_ok=True)
+        os.environ[name] = folder
+    try:
+        subprocess.run([control, "-d"], check=True, timeout=20)  # noqa: S603
+        probe = "import torch; print(float(torch.ones(8, device='cuda').sum()))"
+        subprocess.run([sys.executable, "-c", probe], check=True, timeout=60)  # noqa: S603
+    except (OSError, subprocess.SubprocessError) as error:
+        print(f"without MPS: {error}")
+        stop_mps()
+        for name in names:
+            del os.environ[name]
+        return False
+    return True
+
+
+def stop_mps() -> None:
+    control = shutil.which("nvidia-cuda-mps-control")
+    if control is not None:
+        subprocess.run([control], input=b"quit\n", check=False, timeout=60)  # noqa: S603
+
+
+# From the outputs of `reproduction.translation` to numbers: BLEU, chrF, differences, attention.
+#
+# Intervals over seeds are Student's, of differences to softmax paired by seed; those over texts
+# come
+# from 1,000 samples of the test texts, the same for all runs, of the mean over seeds.
+
+METRICS = ("bleu", "chrf")
+BASELINE = "softmax"
+NAMES = {
+    "softmax": "softmax",
+    "entmax": "1.5-entmax",
+    "learned": "learned α",
+    "plain": "plain texts too",
+    "minilm": "plain texts too, `minilm`",
+}
+"""Of weightings, and of the other ways for Sarcasm SIGN, on pages."""
+
+Run = Mapping[str, Any]
+
+
+def summarise(runs: Sequence[Run], test: Sequence[Pair]) -> dict[str, Any]:
+    """Of the runs of one corpus and direction: {weighting: numbers}."""
+    references = [pair.targets for pair in test]
+    draws = draw_samples(len(test))
+    found, samples = {}, {}
+    for weighting, some in by_weighting(runs).items():
+        scores = [score_translations(run["outputs"], references).as_json() for run in some]
+        found[weighting] = _numbers(some, scores)
+        samples[weighting] = mean_samples(some, references, draws)
+    for weighting in found:
+        found[weighting]["difference"] = difference(samples, found, weighting)
+    return found
+
+
+def by_weighting(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    grouped: dict[str, list[Run]] = {}
+    for name in (*WEIGHTINGS, *SIGN_WAYS):
+        some = [run for run in runs if run["weighting"] == name]
+        if some:
+            grouped[name] = sorted(some, key=lambda run: run["seed"])
+    return grouped
+
+
+def _numbers(runs: Sequence[Run], scores: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    numbers: dict[str, Any] = {
+        "seeds": [run["seed"] for run in runs],
+        "steps": runs[0]["steps"],
+        "n_weights": runs[0]["n_weights"],
+        "valid_loss": float(np.mean([run["valid_loss"] for run in runs])),
+        "signature": {metric: scores[0][metric]["signature"] for metric in METRICS},
+        "attention": _attention([run["attention"] for run in runs]),
+    }
+    for metric in METRICS:
+        values = [one[metric]["value"] for one in scores]
+        numbers[metric] = {"mean": float(np.mean(values)), "values": values}
+        numbers[metric]["interval"] = over_seeds(values)
+    return numbers
+
+
+def over_seeds(values: Sequence[float]) -> list[float] | None:
+    """95 %, Student's t; None for a single seed."""
+    if len(values) < 2:
+        return None
+    spread = float(np.std(values, ddof=1)) / len(values) ** 0.5
+    half = float(stats.t.ppf(0.975, len(values) - 1)) * spread
+    mean = float(np.mean(values))
+    return [mean - half, mean + half]
+
+
+def mean_samples(
+    runs: Sequence[Run], references: Sequence[Sequence[str]], draws: NDArray[np.int64]
+) -> dict[str, NDArray[np.float64]]:
+    """{metric: (sample,)}, the mean over seeds."""
+    found = [resample_scores(run["outputs"], references, draws) for run in runs]
+    return {metric: np.mean([one[metric] for one in found], axis=0) for metric in METRICS}
+
+
+def difference(
+    samples: Mapping[str, Any], found: Mapping[str, Any], weighting: str
+) -> dict[str, Any] | None:
+    """To softmax, with the interval over texts, and that over seeds."""
+    if weighting == BASELINE or BASELINE not in samples:
+        return None
+    result = {}
+    for metric in METRICS:
+        moved = samples[weighting][metric] - samples[BASELINE][metric]
+        value = found[weighting][metric]["mean"] - found[BASELINE][metric]["mean"]
+        result[metric] = {"value": value, "interval": over_texts(moved)}
+        result[metric]["over_seeds"] = _paired(found[weighting], found[BASELINE], metric)
+    return result
+
+
+def over_texts(moved: NDArray[np.float64]) -> list[float]:
+    """95 % of the samples. moved: (sample,)"""
+    low, high = np.percentile(moved, [2.5, 97.5]).tolist()
+    return [low, high]
+
+
+def _paired(one: Mapping[str, Any], other: Mapping[str, Any], metric: str) -> list[float] | None:
+    """Of the differences between runs of the same seed; None where the seeds differ."""
+    if one["seeds"] != other["seeds"]:
+        return None
+    pairs = zip(one[metric]["values"], other[metric]["values"], strict=True)
+    return over_seeds([mine - theirs for mine, theirs in pairs])
+
+
+def _attention(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """density, diversity: {kind: (layer,)}, means over seeds and attention heads; alpha: {kind:
+    (layer, attention_head of all seeds)}.
+    """
+    result: dict[str, Any] = {"density": {}, "diversity": {}, "alpha": {}}
+    for kind in KINDS:
+        density = np.array([one["density"][kind] for one in runs])  # (seed, layer, attention_head)
+        result["density"][kind] = density.mean((0, 2)).tolist()
+        diversity = np.array([one["diversity"][kind] for one in runs])  # (seed, layer)
+        result["diversity"][kind] = diversity.mean(0).tolist()
+        alpha = np.array([one["alpha"][kind] for one in runs])
+        by_layer = alpha.transpose(1, 0, 2) if alpha.size else np.zeros((0, 0, 0))
+        result["alpha"][kind] = [layer.flatten().tolist() for layer in by_layer]
+    return result
+
+
+# From interpretations of Sarcasm SIGN to numbers: BLEU and chrF beside saying the tweet again, and
+# what the built-in model thinks of the sentiment.
+#
+# Intervals come from 1,000 samples of the test tweets, of the mean over seeds.
+
+N_SHOWN = 20
+
+
+def summarise_sign(runs: Sequence[Run], test: Sequence[Pair], predictor: Any) -> dict[str, Any]:
+    """{"copy": the tweet again, weighting: numbers, "people": numbers of the interpretations}"""
+    found = summarise(runs, test)
+    sources = [pair.source for pair in test]
+    references = [pair.targets for pair in test]
+    before, wanted = sentiments(sources, predictor), majority_sentiments(test, predictor)
+    draws = draw_samples(len(test))
+    copied: dict[str, Any] = {"outputs": sources}
+    copied_samples = mean_samples([copied], references, draws)
+    copied_said = _said([copied], sources, before, wanted, predictor)
+    result = {"copy": score_translations(sources, references).as_json() | _means(copied_said)}
+    for weighting, some in by_weighting(runs).items():
+        said = _said(some, sources, before, wanted, predictor)
+        samples = mean_samples(some, references, draws)
+        less = {}
+        for metric in METRICS:
+            value = found[weighting][metric]["mean"] - result["copy"][metric]["value"]
+            interval = over_texts(samples[metric] - copied_samples[metric])
+            less[metric] = {"value": value, "interval": interval}
+        moved = said["agrees"] - copied_said["agrees"]  # (text,)
+        interval = over_texts(moved[draws].mean(1))
+        less["agrees"] = {"value": float(moved.mean()), "interval": interval}
+        result[weighting] = found[weighting] | _means(said) | {"less_copy": less}
+        if weighting == "minilm":
+            result[weighting]["respaced_bleu"] = _respaced_bleu(some, references)
+    n_flipped = sum(one != other for one, other in zip(before, wanted, strict=True))
+    result["people"] = {"flipped": n_flipped / len(test), "n": len(test)} | people_scores(test)
+    return result
+
+
+def people_scores(test: Sequence[Pair]) -> dict[str, Any]:
+    """How near people are to one another, and the tweet to them.
+
+    tweets_kept: the share of the tweets that at least one person left as they are. one_of_them,
+    tweet: scores of an interpretation, and of the tweet, against the other interpretations, the
+    mean over which one it is.
+    """
+    kept = [pair.source in pair.targets for pair in test]
+    scores: dict[str, list[list[float]]] = {"one_of_them": [], "tweet": []}
+    for place in range(min(len(pair.targets) for pair in test)):
+        others = [pair.targets[:place] + pair.targets[place + 1 :] for pair in test]
+        if not all(others):
+            continue
+        outputs = {
+            "one_of_them": [pair.targets[place] for pair in test],
+            "tweet": [pair.source for pair in test],
+        }
+        for name, texts in outputs.items():
+            found = score_translations(texts, others)
+            scores[name].append([found.bleu.value, found.chrf.value])
+    against = {
+        name: dict(zip(METRICS, np.mean(values, axis=0).tolist(), strict=True))
+        for name, values in scores.items()
+        if values
+    }
+    return {"tweets_kept": float(np.mean(kept)), "against_others": against}
+
+
+def _respaced_bleu(runs: Sequence[Run], references: Sequence[Sequence[str]]) -> float:
+    """BLEU, the mean over seeds, with blanks where these tweets have them: word pieces come back as
+    `isn ' t` and `what?`, the tweets say `isn't` and `what ?`.
+    """
+    values = []
+    for run in runs:
+        outputs = [re.sub(r" ' (?=\w)", "'", one) for one in run["outputs"]]
+        outputs = [re.sub(r"(?<=\w)([?!.,])", r" \1", one) for one in outputs]
+        values.append(score_translations(outputs, references).bleu.value)
+    return float(np.mean(values))
+
+
+def _said(
+    runs: Sequence[Run],
+    sources: Sequence[str],
+    before: Sequence[str],
+    wanted: Sequence[str],
+    predictor: Any,
+) -> dict[str, NDArray[np.float64]]:
+    """Of each text the share of the seeds that changed it, turned its sentiment, and gave it the
+    sentiment of most interpreters. {name: (text,)}
+    """
+    found: dict[str, list[list[bool]]] = {"changed": [], "flipped": [], "agrees": []}
+    for run in runs:
+        now = sentiments([one or " ." for one in run["outputs"]], predictor)
+        found["changed"].append(_differ(run["outputs"], sources))
+        found["flipped"].append(_differ(now, before))
+        found["agrees"].append([not one for one in _differ(now, wanted)])
+    return {name: np.mean(values, axis=0) for name, values in found.items()}
+
+
+def _differ(some: Iterable[str], others: Iterable[str]) -> list[bool]:
+    return [one != other for one, other in zip(some, others, strict=True)]
+
+
+def _means(said: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+    return {name: float(values.mean()) for name, values in said.items()}
+
+
+def sentiments(texts: Sequence[str], predictor: Any) -> list[str]:
+    return [one.answers["sentiment"].label for one in predictor.predict(list(texts))]
+
+
+def majority_sentiments(test: Sequence[Pair], predictor: Any) -> list[str]:
+    """What most interpretations of each text are; of equals the first."""
+    flat = [target for pair in test for target in pair.targets]
+    labels = iter(sentiments(flat, predictor))
+    return [Counter([next(labels) for _ in pair.targets]).most_common(1)[0][0] for pair in test]
+
+
+def shown_outputs(runs: Sequence[Run], test: Sequence[Pair]) -> list[dict[str, str]]:
+    """Some texts drawn by chance, with what the first seed of each weighting made of them."""
+    places = sorted(random.Random(0).sample(range(len(test)), min(N_SHOWN, len(test))))
+    lines = []
+    for place in places:
+        line = {"text": test[place].source, "people": test[place].targets[0]}
+        for weighting, some in by_weighting(runs).items():
+            line[weighting] = some[0]["outputs"][place]
+        lines.append(line)
+    return lines
 
 
 if __name__ == "__main__":

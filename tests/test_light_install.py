@@ -19,7 +19,6 @@ from litotes.cli.main import COMMANDS, NEEDS
 from litotes.core import errors
 from litotes.core.errors import UserError
 from litotes.exporting.export import export_models, working_copy
-from litotes.model import builtin
 from litotes.model.builtin import BUILTIN, EDITIONS, LIGHT_VARIABLE, is_builtin, resolve_model
 from litotes.model.folder import open_model
 from litotes.prediction.onnx_file import FILE, NOTE, has_export

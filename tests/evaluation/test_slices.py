@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from reproduction.slice_errors import PLANTED, TASK, random_corpus
 from scipy.stats import fisher_exact
 
 from litotes.cli.main import main
@@ -28,7 +29,6 @@ from litotes.evaluation.slices.search import (
     find_slices,
     stratified_difference,
 )
-from reproduction.slice_errors import PLANTED, TASK, random_corpus
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from torch import Tensor
 from litotes.core.errors import UserError
 from litotes.explanation.analyses.patterns import CLASSES, by_rules, classify
 from litotes.explanation.analyses.patterns.features import GRID, map_features
-from reproduction.patterns.maps import generate
+from reproduction.patterns import generate
 
 N_EACH = 40
 FLOOR = 0.85

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-
 VARIETIES = ("en-AU", "en-IN", "en-UK")
 BESSTIE = "text,variety,source,task,label\n"
 

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from reproduction import alta
-from reproduction.alta import ATTEMPTS, VARIETIES, choose, over_texts
-from reproduction.variety_scores import scores_by_variety
+from reproduction.alta import ATTEMPTS, VARIETIES, choose, over_texts, scores_by_variety
 
 
 def attempt(held_out: float, valid: list[list[float]]) -> dict[str, Any]:

@@ -6,11 +6,11 @@ import torch
 
 from litotes.core.storage import sha256_of
 from litotes.explanation.analyses.patterns.network import load_network
-from reproduction.patterns.maps import generate
-from reproduction.patterns.train import (
+from reproduction.patterns import (
     PACKAGE_WEIGHTS,
     SHA256,
     confusion_of,
+    generate,
     label_maps,
     train,
 )

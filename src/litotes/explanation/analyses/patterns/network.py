@@ -92,7 +92,7 @@ def classify(maps: Tensor) -> Patterns:
 
 @cache
 def load_network(device: str = "cpu") -> PatternNetwork:
-    """The network with the weights of the package, which `python -m reproduction.patterns.train`
+    """The network with the weights of the package, which `python -m reproduction.patterns`
     makes.
     """
     network = PatternNetwork()
