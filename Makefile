@@ -63,7 +63,7 @@ tour: $(INSTALLED)  ## the tour of attention as pages that need no network, in d
 	$(BIN)/python -m reproduction.tour.edition
 
 bench: $(INSTALLED)  ## every ratio, measured side by side in one run (add ARGS=--quick for two minutes)
-	$(BIN)/litotes bench $(ARGS) --out runs/bench
+	$(BIN)/python -m bench $(ARGS) --out runs/bench
 
 clean:  ## remove runs, caches and .venv
 	rm -rf runs $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -2,7 +2,7 @@
 
     python -m reproduction.builtin_students DATA runs/students
     python -m reproduction.builtin_mixture runs/students/students DATA OUT
-    python bench/builtin_model.py OUT/model DATA --edition 2
+    python reproduction/builtin_model.py OUT/model DATA --edition 2
 
     weights = Σ n_i w_i / Σ n_i          a greedy soup: Wortsman et al. 2022, arXiv 2203.05482
 

@@ -1,7 +1,7 @@
 """The third edition of the built-in model: the second, trained on in three ways, on a CPU too.
 
     python -m reproduction.builtin_trained_on DATA OUT [--workers 2]
-    python bench/builtin_model.py OUT/model DATA --edition 3
+    python reproduction/builtin_model.py OUT/model DATA --edition 3
 
 DATA: as `builtin_students` has it. OUT/NAME/model: a model for each of `WAYS`, 20 to 45 minutes of
 a core. OUT/scores.json: each of them, and mixtures of them and the editions, on texts that none

@@ -6,7 +6,7 @@ variants of the texts.
     python -m reproduction.builtin_variants students OUT [--workers 6] [--device cuda]
     python -m reproduction.builtin_variants last-pass OUT
     python -m reproduction.builtin_variants keep DATA OUT
-    python bench/builtin_model.py OUT/model DATA --edition 5
+    python reproduction/builtin_model.py OUT/model DATA --edition 5
 
 DATA: as `builtin_students` has it. `texts` takes three minutes on a CPU, `teachers` and `students`
 two and three on an H200, `last-pass` half an hour on two cores with bfloat16. What is done is found

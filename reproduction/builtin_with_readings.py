@@ -1,7 +1,7 @@
 """The fourth edition of the built-in model: the third, trained on with the latest texts, on a CPU.
 
     python -m reproduction.builtin_with_readings DATA OUT [--workers 2]
-    python bench/builtin_model.py OUT/model DATA --edition 4
+    python reproduction/builtin_model.py OUT/model DATA --edition 4
 
 DATA: as `builtin_students` has it. OUT/NAME/model: a model for each of `WAYS`, 25 to 50 minutes of
 a core. OUT/scores.json: each of them, and mixtures of them and the editions, on texts that none has

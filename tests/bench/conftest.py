@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from litotes.bench import limits, probes
-from litotes.bench.benchmark import Benchmark, open_benchmark
-from litotes.bench.subject import load_subject
+from bench import limits, probes
+from bench.benchmark import Benchmark, open_benchmark
+from bench.subject import load_subject
 
 
 @pytest.fixture(scope="module")

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from litotes.bench import MODEL_BENCHES, PART_BENCHES, measure
-from litotes.bench.benchmark import OWN, Benchmark, open_benchmark
-from litotes.bench.growth import growth
-from litotes.bench.kernels import Call, _by_part, _runs, profile_calls
-from litotes.bench.latency import latency
-from litotes.bench.lines import BenchResult, Line
-from litotes.bench.profile import PARTS, all_parts, profile
-from litotes.bench.sized_texts import texts_of_length
-from litotes.bench.subject import load_subject
+from bench import MODEL_BENCHES, PART_BENCHES, measure
+from bench.benchmark import OWN, Benchmark, open_benchmark
+from bench.growth import growth
+from bench.kernels import Call, _by_part, _runs, profile_calls
+from bench.latency import latency
+from bench.lines import BenchResult, Line
+from bench.profile import PARTS, all_parts, profile
+from bench.sized_texts import texts_of_length
+from bench.subject import load_subject
 from litotes.core.errors import UserError
 from litotes.encoder import pretrained
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from litotes.bench import probes
-from litotes.bench.limits import best_of
-from litotes.bench.lines import MOST_WRITTEN, BenchResult, Candidate, Line, time_lines
+from bench import probes
+from bench.limits import best_of
+from bench.lines import MOST_WRITTEN, BenchResult, Candidate, Line, time_lines
 from litotes.core import machine as machine_module
 from litotes.core.machine import machine, machine_now, n_cores
 from litotes.core.progress import ignore_progress

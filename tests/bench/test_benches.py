@@ -11,13 +11,13 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from litotes.bench.attention import attention
-from litotes.bench.effective import by_svd, effective
-from litotes.bench.entmax import entmax
-from litotes.bench.lines import BenchResult, Candidate, time_lines
-from litotes.bench.pcgrad import pcgrad
-from litotes.bench.train import PASSES, table_of_heads, train
-from litotes.cli.bench import table
+from bench.__main__ import table
+from bench.attention import attention
+from bench.effective import by_svd, effective
+from bench.entmax import entmax
+from bench.lines import BenchResult, Candidate, time_lines
+from bench.pcgrad import pcgrad
+from bench.train import PASSES, table_of_heads, train
 from litotes.core.errors import UserError
 from litotes.core.progress import ignore_progress
 from litotes.encoder import pretrained
@@ -114,7 +114,7 @@ def test_a_step_is_three_passes(tiny: pretrained.Pretrained) -> None:
 def test_effective_compares_each_length_with_its_own(
     tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys.modules["litotes.bench.effective"], "LENGTHS", (48, 70))
+    monkeypatch.setattr(sys.modules["bench.effective"], "LENGTHS", (48, 70))
     bench = effective(TEXTS[:5], encoder=str(tiny_folder), n_rounds=1)
     lines = {line.name: line for line in bench.lines}
     layers = [f"{candidate}-n{length}" for length in (48, 70) for candidate in ("svd", "litotes")]
@@ -129,7 +129,7 @@ def test_effective_compares_each_length_with_its_own(
 
 
 def test_entmax_compares_each_length_with_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["litotes.bench.entmax"], "LENGTHS", (8, 16))
+    monkeypatch.setattr(sys.modules["bench.entmax"], "LENGTHS", (8, 16))
     against = {line.name: line.against for line in entmax(TEXTS[:1], n_rounds=1).lines}
     for length in ("n8", "n16"):
         assert against[f"litotes-1.5-{length}"] == (

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 import torch
 
-from litotes.bench.agreement import agreement
-from litotes.bench.batching import Logits, in_batches, sort_by_length
-from litotes.bench.benchmark import OWN, Benchmark, open_benchmark
-from litotes.bench.classify import classify, padded_to
-from litotes.bench.lines import BenchResult
-from litotes.bench.rivals import RIVALS
-from litotes.bench.subject import ONLY_DENSE, SHARES, UNTRAINED, Subject, load_subject
+from bench.agreement import agreement
+from bench.batching import Logits, in_batches, sort_by_length
+from bench.benchmark import OWN, Benchmark, open_benchmark
+from bench.classify import classify, padded_to
+from bench.lines import BenchResult
+from bench.rivals import RIVALS
+from bench.subject import ONLY_DENSE, SHARES, UNTRAINED, Subject, load_subject
 from litotes.core.errors import UserError
 from litotes.data.tasks import SARCASM, SENTIMENT
 from litotes.encoder import pretrained

@@ -1,4 +1,4 @@
-"""`bench/bit_flips.py` in small: no flipped bit changes an answer without a word."""
+"""`bench/trials/bit_flips.py` in small: no flipped bit changes an answer without a word."""
 
 from __future__ import annotations
 

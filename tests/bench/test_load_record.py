@@ -1,4 +1,4 @@
-"""What bench/load.py writes down of a service is what docs/results/service.json holds."""
+"""What bench/trials/load.py writes down of a service is what docs/results/service.json holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A few of the mutations that `bench/mutations.py` runs by the thousand."""
+"""A few of the mutations that `bench/trials/mutations.py` runs by the thousand."""
 
 from __future__ import annotations
 

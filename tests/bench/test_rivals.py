@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from litotes.bench import ctranslate2_rival, rivals
-from litotes.bench.agreement import refusal
-from litotes.bench.batching import Logits
-from litotes.bench.benchmark import Benchmark
-from litotes.bench.classify import check_answers, compared_with, make_rivals
-from litotes.bench.lines import Line
-from litotes.bench.rivals import RIVALS, Rival, Setting, TunedRival, tune
+from bench import ctranslate2_rival, rivals
+from bench.agreement import refusal
+from bench.batching import Logits
+from bench.benchmark import Benchmark
+from bench.classify import check_answers, compared_with, make_rivals
+from bench.lines import Line
+from bench.rivals import RIVALS, Rival, Setting, TunedRival, tune
 from litotes.core.values import Task
 from litotes.data.tasks import SENTIMENT
 from litotes.encoder.tokenizer import Pieces

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import torch
 
-from litotes.bench import MODEL_BENCHES, PART_BENCHES, limits, measure, probes
-from litotes.bench.gpu import groups
-from litotes.bench.gpu.context import GpuBench
-from litotes.bench.gpu.turns import GpuGroup
-from litotes.bench.lines import BenchResult, Line
+from bench import MODEL_BENCHES, PART_BENCHES, limits, measure, probes
+from bench.gpu import groups
+from bench.gpu.context import GpuBench
+from bench.gpu.turns import GpuGroup
+from bench.lines import BenchResult, Line
 from litotes.cli import bench as command
 from litotes.cli.main import main
 from litotes.core import machine

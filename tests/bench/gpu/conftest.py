@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from litotes.bench.gpu.context import GpuBench
-from litotes.bench.gpu.opponents import AttendPacked, MakeAttention
-from litotes.bench.gpu.weightings import our_weightings
+from bench.gpu.context import GpuBench
+from bench.gpu.opponents import AttendPacked, MakeAttention
+from bench.gpu.weightings import our_weightings
 from litotes.data.tasks import SENTIMENT
 from litotes.encoder import pretrained
 from litotes.encoder.attention.rule import RowRule

@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 import torch
 
-from litotes.bench.gpu import classify as classify_module
-from litotes.bench.gpu import groups, opponents, training, training_heads
-from litotes.bench.gpu.classify import buckets, classify, differences, minilm, precision, strings
-from litotes.bench.gpu.context import GpuBench, quick, repeat_to
-from litotes.bench.gpu.groups import GpuReport, measure_gpu, require_gpu
-from litotes.bench.gpu.models import copy_to
-from litotes.bench.gpu.turns import GpuGroup
-from litotes.bench.lines import BenchResult
+from bench.gpu import classify as classify_module
+from bench.gpu import groups, opponents, training, training_heads
+from bench.gpu.classify import buckets, classify, differences, minilm, precision, strings
+from bench.gpu.context import GpuBench, quick, repeat_to
+from bench.gpu.groups import GpuReport, measure_gpu, require_gpu
+from bench.gpu.models import copy_to
+from bench.gpu.turns import GpuGroup
+from bench.lines import BenchResult
 from litotes.core.errors import UserError
 from litotes.data.tasks import SENTIMENT
 from litotes.model.heads import HEADS

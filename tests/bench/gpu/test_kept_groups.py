@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from litotes.bench.gpu.kept import add_groups
+from bench.gpu.kept import add_groups
 from litotes.core.errors import UserError
 
 

@@ -11,9 +11,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from litotes.bench.gpu import opponents
-from litotes.bench.gpu.context import GpuBench
-from litotes.bench.gpu.models import TIMES_FEWER, copy_to, random_encoder, shares_for
+from bench.gpu import opponents
+from bench.gpu.context import GpuBench
+from bench.gpu.models import TIMES_FEWER, copy_to, random_encoder, shares_for
 from litotes.encoder.packing import pack
 from litotes.encoder.pretrained import Pretrained
 from litotes.pruning.cost import flops

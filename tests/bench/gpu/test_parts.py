@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import torch
 
-from litotes.bench.gpu import csv as csv_module
-from litotes.bench.gpu import selection, weightings
-from litotes.bench.gpu.context import GpuBench
-from litotes.bench.gpu.selection import Event, part_of, summarize
-from litotes.bench.gpu.turns import GpuGroup
+from bench.gpu import csv as csv_module
+from bench.gpu import selection, weightings
+from bench.gpu.context import GpuBench
+from bench.gpu.selection import Event, part_of, summarize
+from bench.gpu.turns import GpuGroup
 from litotes.data.tasks import SENTIMENT
 
 Make = Callable[..., GpuBench]

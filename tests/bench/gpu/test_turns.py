@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from litotes.bench.gpu.turns import (
+from bench.gpu.turns import (
     NO_TIME,
     Attempts,
     Makers,
@@ -16,7 +16,7 @@ from litotes.bench.gpu.turns import (
     time_in_guarded_turns,
     wall_clock,
 )
-from litotes.bench.lines import Candidate, Line
+from bench.lines import Candidate, Line
 from litotes.core.progress import ignore_progress
 
 LATER = time.monotonic() + 10_000

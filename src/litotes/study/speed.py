@@ -1,0 +1,257 @@
+"""How fast one model answers on this machine, side by side in one run.
+
+All lines take turns, round after round, tokenizing included; a ratio is the median of the rounds'
+ratios against the first line, so that a busy moment of the machine hits both sides.
+
+    transformers   the same weights, padded batches of 32        where it is installed
+    dense          our packed encoder, nothing pruned             torch
+    pruned         the model as it is, where it prunes            torch
+    onnx, int8     its exported files                             ONNX Runtime
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import cycle
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from litotes.core.errors import UserError, reason_of
+from litotes.core.extras import has_module
+from litotes.core.machine import machine_now
+from litotes.core.progress import Watch, ignore_progress
+from litotes.core.timing import TimedAction, time_in_turns
+from litotes.encoder import pretrained
+from litotes.encoder.reshaping import rebuild_encoder
+from litotes.exporting.export import export_models
+from litotes.model.checkpoint import Model, load_model, save_model
+from litotes.model.classifier import Classifier
+from litotes.prediction.predictor import Predictor
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PADDED_BATCH = 32
+MOST_CALLS = 200
+"""Single texts in a round whose wait is measured: enough for a 99th percentile."""
+
+Answer = Callable[[Sequence[str]], list[str]]
+"""Texts to the label of the model's first task."""
+
+
+@dataclass(frozen=True)
+class SpeedLine:
+    """One way of answering. Spreads are the quartiles of the rounds.
+
+    texts_per_second: all texts in one call. ms, ms_p99: what a single text waits, median and 99th
+    percentile. ratio: times as fast as the baseline. same_labels: share of texts that get the label
+    of the model in torch.
+    """
+
+    name: str
+    texts_per_second: float
+    texts_per_second_low: float
+    texts_per_second_high: float
+    ms: float
+    ms_p99: float
+    ratio: float
+    same_labels: float
+
+
+@dataclass(frozen=True)
+class Speed:
+    """baseline: the line that ratios are against. left_out: lines that could not be measured, and
+    why.
+    """
+
+    model: str
+    baseline: str
+    n_texts: int
+    mean_pieces: float
+    machine: Mapping[str, Any]
+    lines: tuple[SpeedLine, ...]
+    left_out: Mapping[str, str]
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def measure_speed(
+    model: str | Path,
+    texts: Sequence[str],
+    *,
+    n_rounds: int = 5,
+    device: str | None = None,
+    watch: Watch = ignore_progress,
+) -> Speed:
+    """Times every way of running the model of a folder on these texts."""
+    loaded = load_model(model)
+    if not texts:
+        raise UserError("There are no texts to measure with: name a source with --data.")
+    with tempfile.TemporaryDirectory(prefix="litotes-bench-", ignore_cleanup_errors=True) as folder:
+        answers, left_out = _ways(loaded, texts, Path(folder), device, watch)
+        own_labels = answers["pruned" if "pruned" in answers else "dense"](texts)
+        together, alone, agreement = {}, {}, {}
+        for name, answer in answers.items():
+            agreement[name] = float(np.mean(np.equal(answer(texts), own_labels)))
+            together[name] = TimedAction(lambda _, answer=answer: answer(texts))  # type: ignore[misc]
+            turn = cycle(texts)
+            alone[name] = TimedAction(
+                lambda _, answer=answer, turn=turn: answer([next(turn)])  # type: ignore[misc]
+            )
+        many = time_in_turns(together, what="all texts", n_rounds=n_rounds, watch=watch)
+        n_calls = min(MOST_CALLS, 4 * len(texts))
+        single = time_in_turns(
+            alone, what="one text", n_rounds=n_rounds, n_runs=n_calls, watch=watch
+        )
+    baseline = next(iter(answers))
+    lines = tuple(
+        _line(name, len(texts), many[name], many[baseline], single[name], agreement[name])
+        for name in answers
+    )
+    lengths = [len(one.ids) for one in loaded.tokenizer.encode(texts)]
+    return Speed(
+        model=str(model),
+        baseline=baseline,
+        n_texts=len(texts),
+        mean_pieces=round(float(np.mean(lengths)), 1),
+        machine=machine_now(),
+        lines=lines,
+        left_out=left_out,
+    )
+
+
+def _line(
+    name: str,
+    n_texts: int,
+    seconds: Sequence[float],
+    baseline: Sequence[float],
+    single: Sequence[float],
+    same_labels: float,
+) -> SpeedLine:
+    slow, middle, fast = np.quantile(n_texts / np.array(seconds), [0.25, 0.5, 0.75]).tolist()
+    wait, worst = (1000 * np.quantile(single, [0.5, 0.99])).tolist()
+    ratio = float(np.median(np.array(baseline) / np.array(seconds)))
+    return SpeedLine(name, middle, slow, fast, wait, worst, ratio, same_labels)
+
+
+def _ways(
+    model: Model, texts: Sequence[str], folder: Path, device: str | None, watch: Watch
+) -> tuple[dict[str, Answer], dict[str, str]]:
+    """Every way that can be run, and why the others cannot."""
+    ways: dict[str, Answer] = {}
+    left_out: dict[str, str] = {}
+    spec = model.classifier.encoder.spec
+    dense = model if spec.pruning == "keep_all" else _without_pruning(model)
+    if not has_module("transformers"):
+        left_out["transformers"] = "`pip install transformers` measures it as well"
+    else:
+        try:
+            ways["transformers"] = _by_transformers(dense, device)
+        except UserError as error:
+            left_out["transformers"] = str(error)
+    ways["dense"] = _by_predictor(Predictor(dense, device=device))
+    if dense is not model:
+        ways["pruned"] = _by_predictor(Predictor(model, device=device))
+    for name, precision in (("onnx", "float32"), ("int8", "int8")):
+        try:
+            save_model(model, folder / name, card="")
+            sample = texts[:MOST_CALLS]
+            export_models(folder / name, precision=precision, texts=sample, allowed=1.0, watch=watch)
+        except UserError as error:
+            left_out[name] = reason_of(error)
+        else:
+            ways[name] = _by_predictor(Predictor.load(folder / name, runtime="onnx"))
+    return ways, left_out
+
+
+def _by_predictor(predictor: Predictor) -> Answer:
+    task = next(iter(predictor.tasks))
+
+    def answer(texts: Sequence[str]) -> list[str]:
+        return [one.answers[task].label for one in predictor.predict(list(texts))]
+
+    return answer
+
+
+def _without_pruning(model: Model) -> Model:
+    """A copy that keeps every piece; attention heads that are gone stay gone."""
+    ours = model.classifier
+    encoder = rebuild_encoder(ours.encoder, pruning="keep_all", pruning_options={})
+    tasks = list(ours.tasks.values())
+    classifier = Classifier(encoder, tasks, head=ours.head_name, dropout=0.0).eval()
+    classifier.heads.load_state_dict(ours.heads.state_dict())
+    return replace(model, classifier=classifier)
+
+
+def _by_transformers(model: Model, device: str | None) -> Answer:
+    """The encoder as `transformers` runs it, padded, attention fused (sdpa); our head reads it."""
+    from transformers import AutoModel
+    from transformers.utils import logging
+
+    classifier, tokenizer = model.classifier, model.tokenizer
+    if classifier.head_name not in ("linear", "mean"):
+        raise UserError(
+            f"the head {classifier.head_name} has no counterpart there (linear and mean have one)"
+        )
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        whole = pretrained.Pretrained(classifier.encoder, tokenizer, model.base, None)
+        pretrained.save(whole, Path(folder))
+        encoder = AutoModel.from_pretrained(folder, attn_implementation="sdpa").eval()
+    encoder.pooler = None  # its output is not read; it would only cost time
+    task = next(iter(classifier.tasks))
+    output, labels = classifier.heads.get_submodule(task).output, classifier.tasks[task].labels
+    padding = classifier.encoder.spec.padding_piece
+    encoder = encoder.to(device or "cpu")
+
+    def answer_batch(texts: Sequence[str]) -> list[str]:
+        pieces = [torch.tensor(one.ids) for one in tokenizer.encode(texts)]
+        lengths = torch.tensor([len(one) for one in pieces])
+        ids = torch.nn.utils.rnn.pad_sequence(pieces, batch_first=True, padding_value=padding)
+        live = torch.arange(ids.shape[1])[None] < lengths[:, None]  # (text, piece)
+        ids, live = ids.to(encoder.device), live.to(encoder.device)
+        hidden = encoder(input_ids=ids, attention_mask=live.long()).last_hidden_state
+        if classifier.head_name == "linear":
+            read = hidden[:, 0]  # (text, width)
+        else:
+            counted = live[:, :, None].to(hidden.dtype)
+            read = (hidden * counted).sum(1) / counted.sum(1)
+        return [labels[place] for place in output.to(hidden.device)(read).argmax(1).tolist()]
+
+    def answer(texts: Sequence[str]) -> list[str]:
+        found: list[str] = []
+        with torch.inference_mode():
+            for start in range(0, len(texts), PADDED_BATCH):
+                found += answer_batch(texts[start : start + PADDED_BATCH])
+        return found
+
+    return answer
+
+
+def draw_speed(speed: Speed) -> Figure:
+    """Texts a second, and what one text waits, a bar a line."""
+    from matplotlib.figure import Figure
+
+    names = [line.name for line in speed.lines]
+    picture = Figure(figsize=(8.5, 0.9 + 0.45 * len(names)), layout="constrained")
+    left, right = picture.subplots(1, 2, sharey=True)
+    colours = ["#999999" if name == "transformers" else "#0072B2" for name in names]
+    for ax, values, what, form in (
+        (left, [line.texts_per_second for line in speed.lines], "texts a second", "{:,.0f}"),
+        (right, [line.ms for line in speed.lines], "milliseconds for one text", "{:.3g}"),
+    ):
+        bars = ax.barh(range(len(names)), values, color=colours)
+        ax.bar_label(bars, [form.format(value) for value in values], padding=3, fontsize=9)
+        ax.set_xlabel(what)
+        ax.set_xlim(0, 1.2 * max(values))
+        ax.spines[["top", "right"]].set_visible(False)
+    left.set_yticks(range(len(names)), names)
+    left.invert_yaxis()
+    return picture
