@@ -102,7 +102,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     from bench.measure import QUICK, measure
     from litotes.cli.display import print_json, print_lines, progress
-    from litotes.core.device import is_cpu
+    from litotes.core.machine import is_cpu
     from litotes.core.storage import write_json
 
     if (options.csv or options.groups or options.seconds) and options.what not in (None, "gpu"):
@@ -241,8 +241,8 @@ def _train_options(options: argparse.Namespace) -> dict[str, Any]:
         given["batch_texts"] = options.batch
     if given and options.what not in (None, "train"):
         raise UserError(
-            f"--heads and --batch belong to `python -m bench train`; bench {options.what} has no such"
-            " choice."
+            "--heads and --batch belong to `python -m bench train`; bench"
+            f" {options.what} has no such choice."
         )
     return given
 

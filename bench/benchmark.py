@@ -32,7 +32,7 @@ from bench.onnx_baseline import BaselineSession
 from bench.openvino_rival import OpenVinoRival
 from bench.rivals import RIVALS, Rival
 from bench.subject import Subject
-from litotes.core.processor import n_cores
+from litotes.core.machine import n_cores
 from litotes.core.storage import write_bytes
 from litotes.encoder.tokenizer import Pieces
 from litotes.exporting.model_graph import build_onnx

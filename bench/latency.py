@@ -15,8 +15,7 @@ from bench.batching import LogitFunction
 from bench.benchmark import OWN, PACKED, SHORT, Benchmark, Makers
 from bench.lines import BenchResult, Candidate, time_lines
 from bench.sized_texts import texts_of_length
-from litotes.core.progress import Watch, ignore_progress
-from litotes.core.timing import N_COLD
+from litotes.core.progress import N_COLD, Watch, ignore_progress
 
 LENGTHS = (12, 50, 200)
 N_DIFFERENT = 4

@@ -22,8 +22,7 @@ from bench.pcgrad import pcgrad
 from bench.profile import profile
 from bench.subject import Subject
 from bench.train import train
-from litotes.core.machine import machine_now
-from litotes.core.processor import n_cores
+from litotes.core.machine import machine_now, n_cores
 from litotes.core.progress import Watch, ignore_progress
 
 MODEL_BENCHES: dict[str, Callable[..., BenchResult]] = {

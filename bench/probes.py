@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 
 from bench.lines import Candidate
-from litotes.core.processor import n_cores
+from litotes.core.machine import n_cores
 from litotes.exporting.graph import Graph, Value, model_bytes
 
 SHAPES = ((256, 384, 1536), (256, 1536, 384), (256, 768, 3072), (1024, 1024, 1024))

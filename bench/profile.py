@@ -17,8 +17,7 @@ from bench.kernels import Call, profile_calls
 from bench.limits import LIMIT_OF, limits
 from bench.lines import BenchResult, Candidate, Line, time_lines
 from bench.sized_texts import texts_of_length
-from litotes.core.progress import Watch, ignore_progress
-from litotes.core.timing import N_COLD
+from litotes.core.progress import N_COLD, Watch, ignore_progress
 from litotes.pruning.cost import flops
 
 LENGTHS = (8, 16, 32, 64, 128, 256, 512)

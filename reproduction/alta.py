@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from litotes.core.counts import Floats, confusion, macro_f1
 from litotes.core.machine import gpu_facts, machine
+from litotes.core.numbers import Floats, confusion, macro_f1
 from litotes.core.storage import load_json, write_json
 from litotes.evaluation.scores import interval
 from litotes.evaluation.shared_task import VARIETIES

@@ -16,7 +16,7 @@ from safetensors.torch import save
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from litotes.core.counts import Counts, Floats, confusion
+from litotes.core.numbers import Counts, Floats, confusion
 from litotes.core.storage import sha256_of, write_bytes
 from litotes.explanation.analyses.patterns import network as network_module
 from litotes.explanation.analyses.patterns.classes import (

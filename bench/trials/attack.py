@@ -3,7 +3,7 @@
     python bench/trials/attack.py                       about five minutes, the built-in model
     python bench/trials/attack.py --model runs/mine --seconds 60
     python bench/trials/attack.py --only bodies greedy
-    python bench/trials/attack.py --same-address        the attackers come from the normal client's address
+    python bench/trials/attack.py --same-address   they come from the normal client's address
 
 Before the attacks and during each of them a normal client asks for ten labels a second, and a
 watcher asks /live twenty times a second, each on connections of its own. Prints a table and one

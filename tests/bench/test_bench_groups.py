@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import MODEL_BENCHES, PART_BENCHES, measure
+from bench import measure
 from bench.benchmark import OWN, Benchmark, open_benchmark
 from bench.growth import growth
 from bench.kernels import Call, _by_part, _runs, profile_calls
@@ -176,8 +176,8 @@ def test_a_run_is_one_document(tiny_folder: Path, monkeypatch: pytest.MonkeyPatc
         return bench
 
     for name in ("classify", "growth"):
-        monkeypatch.setitem(MODEL_BENCHES, name, made(name))  # type: ignore[arg-type]
-    monkeypatch.setitem(PART_BENCHES, "entmax", made("entmax"))  # type: ignore[arg-type]
+        monkeypatch.setitem(measure.MODEL_BENCHES, name, made(name))  # type: ignore[arg-type]
+    monkeypatch.setitem(measure.PART_BENCHES, "entmax", made("entmax"))  # type: ignore[arg-type]
     subject, options = load_subject(encoder=str(tiny_folder)), {"growth": {"sizes": (1,)}}
     found = measure.measure(
         ("classify", "entmax", "growth"), TEXTS, subject=subject, options=options, n_rounds=1

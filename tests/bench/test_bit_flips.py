@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def script(root: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(root / "bench")
+    monkeypatch.syspath_prepend(root / "bench" / "trials")
     return import_module("bit_flips")
 
 

@@ -12,7 +12,7 @@ import pytest
 def test_a_record_has_the_form_of_the_published_results(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.syspath_prepend(root / "bench")
+    monkeypatch.syspath_prepend(root / "bench" / "trials")
     record = import_module("load").Record()
     assert record.as_json(1.0)["memory_mb"] is None
     for status in (200, 200, 429):

@@ -13,7 +13,7 @@ import pytest
 @pytest.fixture
 def mutations(root: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     pytest.importorskip("pyarrow")
-    monkeypatch.syspath_prepend(root / "bench")
+    monkeypatch.syspath_prepend(root / "bench" / "trials")
     return import_module("mutations")
 
 

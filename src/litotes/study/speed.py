@@ -11,9 +11,12 @@ ratios against the first line, so that a busy moment of the machine hits both si
 
 from __future__ import annotations
 
+import random
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
+from importlib.util import find_spec
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,10 +25,9 @@ import numpy as np
 import torch
 
 from litotes.core.errors import UserError, reason_of
-from litotes.core.extras import has_module
 from litotes.core.machine import machine_now
-from litotes.core.progress import Watch, ignore_progress
-from litotes.core.timing import TimedAction, time_in_turns
+from litotes.core.progress import TimedAction, Watch, ignore_progress, time_in_turns
+from litotes.data.sources import load_with_test_part
 from litotes.encoder import pretrained
 from litotes.encoder.reshaping import rebuild_encoder
 from litotes.exporting.export import export_models
@@ -37,8 +39,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PADDED_BATCH = 32
-MOST_CALLS = 200
-"""Single texts in a round whose wait is measured: enough for a 99th percentile."""
+MOST_CALLS = 40
+"""Single texts in a round whose wait is measured."""
 
 Answer = Callable[[Sequence[str]], list[str]]
 """Texts to the label of the model's first task."""
@@ -83,27 +85,27 @@ class Speed:
 
 def measure_speed(
     model: str | Path,
-    texts: Sequence[str],
+    source: str = "sampler",
     *,
+    n_texts: int = 256,
     n_rounds: int = 5,
+    seed: int = 0,
     device: str | None = None,
     watch: Watch = ignore_progress,
 ) -> Speed:
-    """Times every way of running the model of a folder on these texts."""
+    """Times every way of running the model of a folder on texts drawn from a source."""
     loaded = load_model(model)
-    if not texts:
-        raise UserError("There are no texts to measure with: name a source with --data.")
+    corpus = load_with_test_part(source)
+    found = [example.text for example in corpus.where(split=corpus.test_split())]
+    texts = random.Random(seed).sample(found, min(n_texts, len(found)))
     with tempfile.TemporaryDirectory(prefix="litotes-bench-", ignore_cleanup_errors=True) as folder:
-        answers, left_out = _ways(loaded, texts, Path(folder), device, watch)
+        answers, left_out = _ways(loaded, source, Path(folder), device, watch)
         own_labels = answers["pruned" if "pruned" in answers else "dense"](texts)
         together, alone, agreement = {}, {}, {}
         for name, answer in answers.items():
             agreement[name] = float(np.mean(np.equal(answer(texts), own_labels)))
-            together[name] = TimedAction(lambda _, answer=answer: answer(texts))  # type: ignore[misc]
-            turn = cycle(texts)
-            alone[name] = TimedAction(
-                lambda _, answer=answer, turn=turn: answer([next(turn)])  # type: ignore[misc]
-            )
+            together[name] = TimedAction(partial(_answer_all, answer, texts))
+            alone[name] = TimedAction(partial(_answer_next, answer, cycle(texts)))
         many = time_in_turns(together, what="all texts", n_rounds=n_rounds, watch=watch)
         n_calls = min(MOST_CALLS, 4 * len(texts))
         single = time_in_turns(
@@ -126,6 +128,14 @@ def measure_speed(
     )
 
 
+def _answer_all(answer: Answer, texts: Sequence[str], _: object) -> None:
+    answer(texts)
+
+
+def _answer_next(answer: Answer, texts: Iterator[str], _: object) -> None:
+    answer([next(texts)])
+
+
 def _line(
     name: str,
     n_texts: int,
@@ -141,14 +151,14 @@ def _line(
 
 
 def _ways(
-    model: Model, texts: Sequence[str], folder: Path, device: str | None, watch: Watch
+    model: Model, source: str, folder: Path, device: str | None, watch: Watch
 ) -> tuple[dict[str, Answer], dict[str, str]]:
     """Every way that can be run, and why the others cannot."""
     ways: dict[str, Answer] = {}
     left_out: dict[str, str] = {}
     spec = model.classifier.encoder.spec
-    dense = model if spec.pruning == "keep_all" else _without_pruning(model)
-    if not has_module("transformers"):
+    dense = model if spec.pruning == "none" else _without_pruning(model)
+    if find_spec("transformers") is None:
         left_out["transformers"] = "`pip install transformers` measures it as well"
     else:
         try:
@@ -161,8 +171,9 @@ def _ways(
     for name, precision in (("onnx", "float32"), ("int8", "int8")):
         try:
             save_model(model, folder / name, card="")
-            sample = texts[:MOST_CALLS]
-            export_models(folder / name, precision=precision, texts=sample, allowed=1.0, watch=watch)
+            export_models(
+                folder / name, precision=precision, source=source, allowed=1.0, watch=watch
+            )
         except UserError as error:
             left_out[name] = reason_of(error)
         else:
@@ -182,7 +193,7 @@ def _by_predictor(predictor: Predictor) -> Answer:
 def _without_pruning(model: Model) -> Model:
     """A copy that keeps every piece; attention heads that are gone stay gone."""
     ours = model.classifier
-    encoder = rebuild_encoder(ours.encoder, pruning="keep_all", pruning_options={})
+    encoder = rebuild_encoder(ours.encoder, pruning="none", pruning_options={})
     tasks = list(ours.tasks.values())
     classifier = Classifier(encoder, tasks, head=ours.head_name, dropout=0.0).eval()
     classifier.heads.load_state_dict(ours.heads.state_dict())
