@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import math
 from functools import partial
-from importlib.metadata import PackageNotFoundError
 from typing import Any
 
 import pytest
@@ -15,8 +14,7 @@ import pytest
 from bench import probes
 from bench.limits import best_of
 from bench.lines import MOST_WRITTEN, BenchResult, Candidate, Line, time_lines
-from litotes.core import machine as machine_module
-from litotes.core.machine import machine, machine_now, n_cores
+from litotes.core.machine import n_cores
 from litotes.core.progress import ignore_progress
 
 
@@ -124,27 +122,3 @@ def test_the_first_round_is_heard_and_not_counted() -> None:
     assert ran == ["a", "b", "b", "a", "a", "b"]
     assert heard == {"a": 1, "b": 2}
     assert all(len(one.ms_all_rounds) == 2 for one in lines)
-
-
-def test_a_machine_says_what_computes(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = machine()
-    assert {
-        "processor",
-        "model",
-        "n_cores",
-        "n_threads",
-        "python",
-        "litotes",
-        "torch",
-        "numpy",
-        "tokenizers",
-    } <= found.keys()
-    assert found["n_cores"] == n_cores() >= 1
-    assert found == machine(), "runs on one machine are known as such by it"
-    assert machine_now().keys() - found.keys() <= {"load_average"}
-
-    def absent(name: str) -> str:
-        raise PackageNotFoundError(name)
-
-    monkeypatch.setattr(machine_module, "version", absent)
-    assert "numpy" not in machine()
