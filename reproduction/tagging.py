@@ -32,9 +32,9 @@ from litotes.core.storage import write_json
 from litotes.data.words import WordExample, load_words
 from litotes.data.words.corpus import Span
 from litotes.data.words.sarcasm_sign import CHANGED, KEPT, longest_stretch
-from litotes.evaluation.intervals import seed_margin, widen_interval
 from litotes.evaluation.scores import interval
-from litotes.model.word_checkpoint import SavedWordModel
+from litotes.evaluation.significance import seed_margin, widen_interval
+from litotes.model.checkpoint import SavedWordModel
 from litotes.prediction.predictor import Predictor
 from litotes.pruning.cost import flops
 from litotes.training.recipe import recipe_of as classifier_recipe_of
