@@ -18,7 +18,7 @@ from litotes.explanation.analyses import ANALYSES
 from litotes.exporting.export import ExportResult
 from litotes.exporting.loss import ExportLoss
 from litotes.model.folder import ModelFolder
-from litotes.pruning.result import PruneResult, PruneSettings
+from litotes.pruning import PruneResult, PruneSettings
 from litotes.training.course import Run
 
 MOST = 200

@@ -16,7 +16,6 @@ TYPE_CHECKING = False  # type checkers take it as True; importing `typing` would
 if TYPE_CHECKING:
     from typing import Any
 
-    from litotes.api.functions import add_exits as add_exits
     from litotes.api.functions import calibrate as calibrate
     from litotes.api.functions import evaluate as evaluate
     from litotes.api.functions import evaluate_words as evaluate_words
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from litotes.api.functions import export as export
     from litotes.api.functions import load_corpus as load_corpus
     from litotes.api.functions import load_encoder as load_encoder
-    from litotes.api.functions import prune as prune
     from litotes.api.functions import pull as pull
     from litotes.api.functions import push as push
     from litotes.api.functions import train as train
@@ -35,6 +33,8 @@ if TYPE_CHECKING:
     from litotes.explanation.explanation import Explanation as Explanation
     from litotes.prediction.predictor import BatchPredictor as BatchPredictor
     from litotes.prediction.predictor import Predictor as Predictor
+    from litotes.pruning.choice import prune as prune
+    from litotes.pruning.exits import add_exits as add_exits
     from litotes.training.recipe import Recipe as Recipe
     from litotes.training.tagging.tagger import Tagger as Tagger
 
@@ -47,7 +47,7 @@ _MODULES = {
     "Recipe": "litotes.training.recipe",
     "Tagger": "litotes.training.tagging.tagger",
     "UserError": "litotes.core.errors",
-    "add_exits": "litotes.api.functions",
+    "add_exits": "litotes.pruning.exits",
     "calibrate": "litotes.api.functions",
     "evaluate": "litotes.api.functions",
     "evaluate_words": "litotes.api.functions",
@@ -55,7 +55,7 @@ _MODULES = {
     "export": "litotes.api.functions",
     "load_corpus": "litotes.api.functions",
     "load_encoder": "litotes.api.functions",
-    "prune": "litotes.api.functions",
+    "prune": "litotes.pruning.choice",
     "pull": "litotes.api.functions",
     "push": "litotes.api.functions",
     "train": "litotes.api.functions",
@@ -71,7 +71,14 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    value = getattr(import_module(_MODULES[name]), name)
+    try:
+        module = import_module(_MODULES[name])
+    except ModuleNotFoundError:
+        from litotes.core.errors import require_extra
+
+        require_extra("train", f"litotes.{name}")  # the one sentence that says what to install
+        raise
+    value = getattr(module, name)
     globals()[name] = value  # the next use does not come here
     return value
 

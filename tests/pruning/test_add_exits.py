@@ -20,13 +20,17 @@ from litotes.model.checkpoint import save_model
 from litotes.model.folder import open_model, read_trained_texts, text_hash, write_trained_texts
 from litotes.model.heads.exits import ExitHeads
 from litotes.prediction.predictor import Predictor
+from litotes.pruning.choice import PruneSettings
 from litotes.pruning.cost import flops
-from litotes.pruning.exits import ExitSettings, ExitsResult, add_exits
-from litotes.pruning.exits.measure import operations_ratio
-from litotes.pruning.exits.teaching import Lessons, read_lessons, teach
-from litotes.pruning.exits.texts import choose_texts
+from litotes.pruning.exit_teaching import Lessons, read_lessons, teach
+from litotes.pruning.exits import (
+    ExitSettings,
+    ExitsResult,
+    add_exits,
+    choose_texts,
+    operations_ratio,
+)
 from litotes.pruning.plan import plan_pruning
-from litotes.pruning.result import PruneSettings
 
 MILD = ExitSettings(differ=0.05, confidence=0.5, n_rounds=1)
 WORDS = ("great", "bad", "tea", "love", "hate", "queue", "not", "is", "it", "the", "a")
@@ -136,7 +140,7 @@ def test_a_layer_too_many_is_refused(folder: Path, source: str, tmp_path: Path) 
 def test_what_cannot_be_promised_is_refused(
     folder: Path, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("litotes.pruning.exits.add.choose_cut", lambda *_, **__: None)
+    monkeypatch.setattr("litotes.pruning.exits.choose_cut", lambda *_, **__: None)
     with pytest.raises(UserError, match="No threshold keeps the promise: of 35 texts tested"):
         add_exits(folder, source, tmp_path / "early", settings=MILD)
     assert not (tmp_path / "early").exists()

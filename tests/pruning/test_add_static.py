@@ -17,9 +17,8 @@ from litotes.encoder.tokenizer import Pieces
 from litotes.model.checkpoint import save_model
 from litotes.prediction.predictor import Predictor
 from litotes.pruning.cost import flops
-from litotes.pruning.exits.measure import operations_ratio
-from litotes.pruning.exits.static import teach_table
-from litotes.pruning.exits.teaching import Lessons
+from litotes.pruning.exit_teaching import Lessons, teach_table
+from litotes.pruning.exits import operations_ratio
 
 WORDS = ("great", "bad", "tea", "love", "hate", "queue", "not", "is", "it", "the", "a")
 

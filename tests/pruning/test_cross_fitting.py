@@ -97,7 +97,9 @@ def test_folds_are_not_trained_again(folder: Path, monkeypatch: pytest.MonkeyPat
     left = {path.name.split("-")[0] for path in (out / "phases").iterdir()}
     assert left >= {"fold"}
     assert not (out / "phases" / "fold-0").exists()  # its weights went with its answers
-    monkeypatch.setattr("litotes.training.loop.Loop.run", lambda _: pytest.fail("trained again"))
+    monkeypatch.setattr(
+        "litotes.training.trainer.Trainer.run", lambda *_, **__: pytest.fail("trained again")
+    )
     again = prune(folder / "dense", source, out, settings=replace(strict, loss=100.0, sure=0.9))
     assert again.chosen is not None
     assert again.chosen.best_guess.chance_within > 0.9

@@ -10,9 +10,8 @@ from scipy.special import expit
 from scipy.stats import binom
 from sklearn.linear_model import LogisticRegression
 
-from litotes.pruning.exits.control import Rehearsal, candidate_cuts, choose_cut, n_needed
-from litotes.pruning.exits.measure import share_interval
-from litotes.pruning.exits.sureness import fit_sureness
+from litotes.pruning.exit_teaching import fit_sureness
+from litotes.pruning.exits import Rehearsal, candidate_cuts, choose_cut, n_needed, share_interval
 
 ALLOWED, CONFIDENCE = 0.05, 0.9
 N_TEXTS, N_TRIALS = 400, 200

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from litotes.core.numbers import Floats
-from litotes.pruning.expected_loss import draw_losses
-from litotes.pruning.loss import Evidence
+from litotes.pruning.losses import Evidence, draw_losses
 
 RATIOS = (1.0, 1.5, 2.0, 2.5, 3.0)
 STEPS = np.log2(RATIOS)

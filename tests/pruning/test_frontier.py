@@ -8,8 +8,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from litotes.core.errors import UserError
-from litotes.core.progress import ignore_progress
 from litotes.core.values import Example
 from litotes.data.tasks import SENTIMENT
 from litotes.encoder.packing import TextSet, make_text_set
@@ -17,9 +15,9 @@ from litotes.encoder.pretrained import Pretrained
 from litotes.encoder.reshaping import rebuild_encoder
 from litotes.model.classifier import Classifier
 from litotes.pruning.cost import flops
-from litotes.pruning.frontier import Loss, join_tasks, measure_loss, speed_ratios
-from litotes.pruning.loss import Answers
-from litotes.pruning.search import N_CHANGES, POWERS, Search, first_texts
+from litotes.pruning.frontier import Loss, join_tasks, measure_loss
+from litotes.pruning.losses import Answers
+from litotes.pruning.phases import N_CHANGES, POWERS, Search, first_texts
 from litotes.training.inputs import PieceInputs, all_logits
 from litotes.training.teacher import Teacher
 
@@ -121,24 +119,6 @@ def test_every_task_must_be_within_the_budget() -> None:
     assert joined.points == joined.by_task["other"].points
     alone = join_tasks({"one": 0.0}, {"one": draws["one"]}, budget=0.5)
     assert joined.chance_within < alone.chance_within - 0.1
-
-
-def test_numbers_alone_cannot_choose() -> None:
-    with pytest.raises(UserError, match="macro-F1"):
-        measure_loss({}, 1, budget=0.5)
-
-
-def test_speeds_are_ratios_to_dense(tiny: Pretrained) -> None:
-    dense = classifier_of(tiny)
-    ratios = speed_ratios(
-        dense,
-        [dense, classifier_of(tiny, pruning="learned")],
-        texts_of(tiny),
-        n_rounds=1,
-        watch=ignore_progress,
-    )
-    assert len(ratios) == 2
-    assert all(ratio > 0 for ratio in ratios)
 
 
 def test_first_texts(tiny: Pretrained) -> None:

@@ -12,8 +12,7 @@ from matplotlib.colors import same_color
 
 from litotes.core.errors import UserError
 from litotes.core.figures import render_figure
-from litotes.pruning.figure import EXPECTED, SAVINGS, figure
-from litotes.pruning.frontier import NO_LOSS, Kind, Loss, Point
+from litotes.pruning.frontier import NO_LOSS, SAVINGS, SERIES, Kind, Loss, Point, figure
 
 
 def made(
@@ -97,7 +96,7 @@ def test_the_chosen_one_is_ringed_and_it_alone() -> None:
 def test_held_out_is_filled_and_test_is_hollow() -> None:
     ax = figure(POINTS, budget=0.5).axes[0]
     marks = {bars.get_label(): bars.lines[0].get_markerfacecolor() for bars in ax.containers}
-    assert same_color(marks["expected"], EXPECTED.colour)
+    assert same_color(marks["expected"], SERIES["expected"].colour)
     assert same_color(marks["kept apart"], "white")
     assert same_color(marks["test"], "white")
 

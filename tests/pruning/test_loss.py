@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from litotes.core.numbers import Counts, Floats, confusion, macro_f1
-from litotes.pruning.loss import Answers, estimate_losses
+from litotes.pruning.losses import Answers, estimate_losses
 
 N_CLASSES = 2
 

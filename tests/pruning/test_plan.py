@@ -21,7 +21,7 @@ def test_a_plan_says_how_few_texts_there_are_to_choose_by(
     trained_folder: Path, tmp_path: Path
 ) -> None:
     plan = plan_pruning(trained_folder, "sampler", tmp_path / "new", settings=PruneSettings())
-    n = len(plans.judged_texts(plan.data))
+    n = len(plan.judged)
     assert any(f"There are {n} texts to choose by" in note for note in plan.notes)
     assert not (tmp_path / "new").exists()
 

@@ -97,9 +97,11 @@ def test_what_was_trained_is_not_trained_again(
     refused = prune(dense.folder, corpus, tmp_path / "pruned", settings=strict)
     assert refused.model is None
     assert "--loss" in refused.refusal()
-    monkeypatch.setattr("litotes.training.loop.Loop.run", lambda _: pytest.fail("trained again"))
     monkeypatch.setattr(
-        "litotes.pruning.search.Search.for_target", lambda *_, **__: pytest.fail("searched again")
+        "litotes.training.trainer.Trainer.run", lambda *_, **__: pytest.fail("trained again")
+    )
+    monkeypatch.setattr(
+        "litotes.pruning.phases.Search.for_target", lambda *_, **__: pytest.fail("searched again")
     )
     again = prune(dense.folder, corpus, tmp_path / "pruned", settings=QUICK)
     assert again.model is not None
@@ -273,7 +275,7 @@ def test_reserved_texts_are_seen_by_nobody_and_judge(
     from litotes.data.keys import example_key
     from litotes.training.training_data import prepare, unlabelled_texts
 
-    module = import_module("litotes.pruning.measuring")
+    module = import_module("litotes.pruning.choice")
     recipe = tiny_recipe.changed(
         data__tasks=["sentiment"], model__max_pieces=16, training__epochs=1, training__reserved=0.25
     )

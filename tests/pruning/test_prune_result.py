@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from litotes.pruning import PruneResult, PruneSettings
-from litotes.pruning.choice import best_within
+from litotes.pruning.choice import TextCounts, best_within
 from litotes.pruning.frontier import NO_LOSS, Kind, Loss, Point
-from litotes.pruning.result import TextCounts
 
 
 def made(ratio: float, loss: float, *, chance: float = 0.5, kind: Kind = "pruned") -> Point:

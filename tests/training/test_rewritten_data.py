@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
+from dataclasses import replace
 
 import pytest
 
 from litotes.core.errors import UserError
 from litotes.core.values import Example, Task
 from litotes.data.corpus import Corpus
-from litotes.data.folds import Folds
 from litotes.data.rewrites import REWRITES
 from litotes.data.rewrites.rewrite import rewrite_share
-from litotes.pruning.cross_fitting import _FoldJob
+from litotes.pruning.phases import fold_recipe
 from litotes.training.recipe import Recipe
 from litotes.training.training_data import prepare, unlabelled_texts
 
@@ -90,10 +88,6 @@ def test_the_models_of_a_fold_learn_from_texts_that_were_rewritten_once() -> Non
     recipe = Recipe().changed(data__rewrites=["emoji"], data__rewrite_share=1.0)
     texts = made(*(f"They will come in {number} days.|train" for number in range(12)))
     train = prepare(recipe, texts).train
-    context: Any = SimpleNamespace(recipe=recipe, data=SimpleNamespace(train=train))
-    plan: Any = None
-    folds = Folds(tuple(place % 2 for place in range(len(train))), {}, is_complete=True)
-    job = _FoldJob(context, plan, 0, train.examples, (), folds)
-    again = prepare(job._recipe(), job._corpus())
+    again = prepare(fold_recipe(recipe, 0), replace(train, examples=train.examples[::2]))
     assert again.replaced == ()
     assert all(example in train.examples for example in again.train)

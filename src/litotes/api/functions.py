@@ -28,8 +28,6 @@ if TYPE_CHECKING:  # these import torch, which answering does without
     from litotes.encoder.pretrained import Pretrained
     from litotes.explanation.explanation import Explanation
     from litotes.exporting.export import ExportResult
-    from litotes.pruning import PruneResult, PruneSettings
-    from litotes.pruning.exits import ExitSettings, ExitsResult
     from litotes.training.course import Run
     from litotes.training.tagging.recipe import WordRecipe
     from litotes.training.tagging.run import WordRun
@@ -215,50 +213,6 @@ def explain(
     return predictor.explain(
         text, pair=pair, task=task, method=method, faithfulness=faithfulness, watch=watch
     )
-
-
-def prune(
-    model: str | Path,
-    data: str,
-    out: str | Path,
-    *,
-    settings: PruneSettings | None = None,
-    avoid: Sequence[str] | None = None,
-    device: str | None = None,
-    watch: Watch = ignore_progress,
-) -> PruneResult:
-    """Finds the fastest pruning of a dense model within a loss of macro-F1 (`settings.loss`).
-
-    avoid: sources whose texts are not learned from; None: those the model was trained without. The
-    pruned model, if one was found, is in `out`; a search that was stopped is continued.
-    """
-    require_extra("train", "Pruning")
-    from litotes.pruning import prune as prune_folder
-
-    return prune_folder(
-        model, data, Path(out), settings=settings, avoid=avoid, device=device, watch=watch
-    )
-
-
-def add_exits(
-    model: str | Path,
-    data: str,
-    out: str | Path,
-    *,
-    unlabelled: Sequence[str | Path] = (),
-    settings: ExitSettings | None = None,
-    watch: Watch = ignore_progress,
-) -> ExitsResult:
-    """Gives a model exits: texts leave early, and few are answered otherwise (`settings.differ`).
-
-    data: texts like those to come; their labels are not used. unlabelled: files of more such texts.
-    The model with exits is in `out`.
-    """
-    require_extra("train", "Adding exits")
-    from litotes.pruning.exits import add_exits as add_exits_to
-
-    files = [str(file) for file in unlabelled]
-    return add_exits_to(model, data, Path(out), unlabelled=files, settings=settings, watch=watch)
 
 
 def export(

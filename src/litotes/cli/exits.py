@@ -11,8 +11,7 @@ from litotes.cli.numbers import inner_chance, inner_percent, layers
 from litotes.core.machine import sleep_while_waiting
 
 if TYPE_CHECKING:
-    from litotes.pruning.exits import ExitsResult
-    from litotes.pruning.exits.result import ExitRow
+    from litotes.pruning.exits import ExitRow, ExitsResult
 
 ABOUT = """\
 Adds early exits to a trained model: a text leaves with its answer as soon as a layer is sure, so

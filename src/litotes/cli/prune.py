@@ -149,7 +149,7 @@ def run(options: argparse.Namespace) -> None:
     from litotes.core.figures import render_figure
     from litotes.core.storage import write_bytes
     from litotes.pruning import PruneSettings, carry_out, plan_pruning
-    from litotes.pruning.figure import figure
+    from litotes.pruning.frontier import figure
 
     settings = PruneSettings(
         loss=options.loss,

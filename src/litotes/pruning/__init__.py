@@ -1,7 +1,6 @@
-"""From a dense model to the fastest pruned one within a loss."""
+"""From a dense model to the fastest pruned one within a loss; early exits for a trained one."""
 
-from litotes.pruning.plan import plan_pruning
-from litotes.pruning.prune import carry_out, prune
-from litotes.pruning.result import PruneResult, PruneSettings
+from litotes.pruning.choice import PruneResult, carry_out, prune
+from litotes.pruning.plan import PruneSettings, plan_pruning
 
 __all__ = ["PruneResult", "PruneSettings", "carry_out", "plan_pruning", "prune"]

@@ -1,111 +1,325 @@
-"""The last phase: candidates are measured, the fastest within the loss becomes a model folder."""
+"""From a dense model to the fastest pruned one within a loss: fewer attention heads, budgets
+learned, searched, settled, measured.
+
+dense model → heads that its answers hang on least leave for good → training with budgets drawn at
+every step (length drop), the dense model as teacher → for each target a search for the best shares
+per layer → a few epochs with just those → the same with each fold of the training texts left out,
+if asked → the loss on texts kept apart and out of fold, and from both the loss to be expected → the
+fastest one expected to be within the budget → model folder, frontier.json
+
+The dense model's epoch was chosen by its held-out texts, so it looks better on them than it is, and
+every loss on them too large. Texts that its training never saw (`training.reserved`) judge fairly;
+they do where there are any.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from litotes.core.storage import remove_folder, write_json
-from litotes.encoder.spec import EncoderSpec
+from litotes.core.machine import choose_device, machine
+from litotes.core.progress import Watch, ignore_progress
+from litotes.core.storage import clear_staged, locked, remove_folder, write_json
+from litotes.core.text import one_line
 from litotes.evaluation.evaluate import CellScores, evaluate
 from litotes.model.checkpoint import Model, save_model
+from litotes.model.classifier import seconds_in_turns
 from litotes.model.folder import write_trained_texts
 from litotes.prediction.predictor import Predictor
-from litotes.pruning.candidates import Candidate
-from litotes.pruning.context import PruneContext
-from litotes.pruning.cross_fitting import FoldAnswers
-from litotes.pruning.frontier import Point
-from litotes.pruning.measuring import measure_points
-from litotes.pruning.result import PruneResult, TextCounts
+from litotes.pruning.frontier import NO_LOSS, Loss, Point, best_within, join_tasks, measure_loss
+from litotes.pruning.losses import Answers, draw_losses, estimate_losses
+from litotes.pruning.phases import (
+    Candidate,
+    FoldAnswers,
+    FoundShares,
+    answer_texts,
+    count_operations,
+    cross_fit,
+    first_texts,
+    train_candidates,
+)
+from litotes.pruning.plan import PrunePlan, PruneSettings, plan_pruning
 from litotes.training.card import model_card
 
+N_TIMED = 128
+"""Texts that speed is measured on."""
+_ROUNDS = 3
+_MOST_TIMES = 50
+"""More texts than so many times those there are is no advice."""
 
-def choose(
-    context: PruneContext, candidates: Sequence[Candidate], folds: Sequence[FoldAnswers] = ()
+ByTask = Mapping[str, Answers]
+
+
+def prune(
+    model: str | Path,
+    data: str,
+    out: str | Path,
+    *,
+    settings: PruneSettings | None = None,
+    avoid: Sequence[str] | None = None,
+    device: str | None = None,
+    watch: Watch = ignore_progress,
+) -> PruneResult:
+    """Finds the fastest pruning of a dense model within a loss of macro-F1 (`settings.loss`).
+
+    avoid: sources whose texts are not learned from; None: those the model was trained without. The
+    pruned model, if one was found, is in `out`; a search that was stopped is continued.
+    """
+    plan = plan_pruning(model, data, out, settings=settings, avoid=avoid)
+    return carry_out(plan, device=device, watch=watch)
+
+
+def carry_out(
+    plan: PrunePlan, *, device: str | None = None, watch: Watch = ignore_progress
+) -> PruneResult:
+    """Does what `plan_pruning` has checked."""
+    plan = replace(plan, device=choose_device(device), watch=watch)
+    plan.dense.classifier.to(plan.device)
+    with locked(plan.out):
+        clear_staged(plan.phases, below=True)
+        candidates = train_candidates(plan)
+        return _choose(plan, candidates, cross_fit(plan, candidates))
+
+
+@dataclass(frozen=True)
+class TextCounts:
+    """How many texts chose, and how many only reported.
+
+    kept_apart: labelled, answered by the models to choose from. in_folds: labelled, answered by
+    models that were trained without them. unlabelled: by agreement alone. held_out, test: no part
+    in the choice.
+    """
+
+    kept_apart: int
+    in_folds: int = 0
+    n_folds: int = 0
+    unlabelled: int = 0
+    held_out: int = 0
+    test: int = 0
+
+    def in_words(self) -> str:
+        chose = {
+            f"{self.kept_apart} labelled texts kept apart": True,
+            f"{self.in_folds} training texts in {self.n_folds} folds": self.in_folds,
+            f"the agreement on {self.unlabelled} texts without a label": self.unlabelled,
+        }
+        told = {
+            f"{self.held_out} held-out texts": self.held_out,
+            f"{self.test} texts of the test split": self.test,
+        }
+        by, reported = (" and ".join(filter(some.get, some)) for some in (chose, told))
+        if reported:
+            return f"Chosen by {by}; reported by {reported}, which had no part in the choice."
+        return f"Chosen by {by}; no other texts report what it loses (--held-out names some)."
+
+    def as_json(self) -> dict[str, Any]:
+        chose = {"kept_apart": self.kept_apart, "in_folds": self.in_folds, "folds": self.n_folds}
+        return {
+            "chosen_by": {**chose, "unlabelled": self.unlabelled},
+            "reported_by": {"held_out": self.held_out, "test": self.test},
+        }
+
+
+@dataclass(frozen=True)
+class PruneResult:
+    """The frontier, and the model chosen from it with its scores on the test split; None where no
+    point is within the loss.
+    """
+
+    settings: PruneSettings
+    points: tuple[Point, ...]
+    model: Model | None
+    scores: tuple[CellScores, ...]
+    notes: tuple[str, ...] = ()
+    texts: TextCounts | None = None
+
+    def __repr__(self) -> str:
+        chosen = None if self.chosen is None else self.chosen.flops_ratio
+        return one_line(self, n_points=len(self.points), flops_ratio=chosen, model=self.model)
+
+    @property
+    def chosen(self) -> Point | None:
+        return next((point for point in self.points if point.chosen), None)
+
+    def refusal(self) -> str:
+        """Says why nothing was chosen, and what would be needed."""
+        budget, sure = self.settings.loss, self.settings.sure
+        pruned = [point for point in self.points if point.kind == "pruned"]
+        if sure is None:
+            best = min(pruned, key=lambda point: point.best_guess.points)
+            claim, less = f"No setting is expected to lose at most {budget:g} points", ""
+        else:
+            best = max(pruned, key=lambda point: point.best_guess.chance_within)
+            claim = f"No setting loses at most {budget:g} points with a certainty of {sure:g}"
+            less = ", ask for less with --sure,"
+        guess = best.best_guess
+        low, high = guess.interval
+        return (
+            f"{claim}: the best, {best.flops_ratio:.1f} times fewer operations, is expected to lose"
+            f" {guess.points:.1f} ({low:.1f} to {high:.1f}), within the budget with a probability"
+            f" of {guess.chance_within:.2f}; {self._more_texts(guess)}. Allow more with --loss"
+            f"{less} or try milder --targets; what is trained is kept."
+        )
+
+    def _more_texts(self, guess: Loss) -> str:
+        """About how many more labelled texts would settle it, for errors that fall as 1 / √n."""
+        width, texts = guess.interval[1] - guess.interval[0], self.texts or TextCounts(0)
+        n_labelled = texts.kept_apart + texts.in_folds
+        margin = abs(self.settings.loss - guess.points)
+        if not n_labelled or margin < width / 100:
+            return "it lies so near the budget that no number of texts would tell"
+        # quantiles of the normal distribution: one side at 95 %, both sides of the interval
+        needed = 1.645 * width / (2 * 1.96) / margin
+        n_more = math.ceil(n_labelled * max(needed**2 - 1, 0) / 50) * 50
+        if not n_more:
+            return f"the {n_labelled} labelled texts suffice to tell, and more would not change it"
+        if n_more > _MOST_TIMES * n_labelled:
+            return f"more than {_MOST_TIMES} times the {n_labelled} labelled texts would be needed"
+        how = "" if texts.n_folds else ", --folds 4"
+        return (
+            f"about {n_more:,} more labelled texts than these {n_labelled:,} would tell (a larger"
+            f" training.reserved{how})"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "machine": machine(),
+            "budget": {"loss": self.settings.loss, "sure": self.settings.sure},
+            "texts": None if self.texts is None else self.texts.as_json(),
+            "points": [point.as_json() for point in self.points],
+            "notes": list(self.notes),
+        }
+
+
+def _choose(
+    plan: PrunePlan, candidates: Sequence[Candidate], folds: Sequence[FoldAnswers]
 ) -> PruneResult:
     """Measures the candidates and writes the chosen one as a model; nothing is chosen where all are
     expected to lose too much.
     """
-    points = measure_points(context, candidates, folds)
-    texts = _count_texts(context, folds)
-    best = best_within(points, context.settings.loss, context.settings.sure)
-    if best is None:
-        return _write_frontier(context, points, texts, None, ())
-    points = tuple(replace(point, chosen=point is best) for point in points)
-    (candidate,) = [one for one in candidates if one.kind == "pruned" and one.target == best.target]
-    model = _make_model(context, candidate, replace(best, chosen=True), texts)
-    rows = _test(context, model)
-    result = _write_frontier(context, points, texts, model, rows)
-    write_json(context.folder / "scores.json", [row.as_json() for row in rows])
-    if context.dense_texts is not None:
-        write_trained_texts(context.folder, context.data.seen(), more=context.dense_texts)
-    save_model(model, context.folder, card=model_card(model, rows))
-    remove_folder(context.phases)
-    return result
-
-
-def best_within(points: Sequence[Point], budget: float, sure: float | None) -> Point | None:
-    """The pruned point with the fewest operations whose loss is expected to be within the budget,
-    or is with a probability of at least `sure`.
-
-    Time follows operations, and its noise must not choose.
-    """
-    within = []
-    for point in points:
-        guess = point.best_guess
-        is_within = guess.points <= budget if sure is None else guess.chance_within >= sure
-        if point.kind == "pruned" and is_within:
-            within.append(point)
-    return max(within, key=lambda point: point.flops_ratio, default=None)
-
-
-def _count_texts(context: PruneContext, folds: Sequence[FoldAnswers]) -> TextCounts:
-    def count(texts: Sequence[object] | None) -> int:
-        return 0 if texts is None else len(texts)
-
-    in_folds = 0
-    for fold in folds:
-        in_folds += max((answers.n_texts for answers in fold.labelled.values()), default=0)
-    return TextCounts(
-        kept_apart=len(context.judged),
-        in_folds=in_folds,
+    points = _measure(plan, candidates, folds)
+    counts = {name: len(part.pieces) for name, part in plan.texts.items()}
+    in_folds = [[answers.n_texts for answers in fold.labelled.values()] for fold in folds]
+    texts = TextCounts(
+        kept_apart=counts["judged"],
+        in_folds=sum(max(n_texts, default=0) for n_texts in in_folds),
         n_folds=len(folds),
-        unlabelled=count(None if context.unlabelled is None else context.unlabelled.pieces),
-        held_out=count(None if context.reporting is None else context.reporting.pieces),
-        test=count(None if context.data.test is None else context.data.test.examples),
+        unlabelled=counts.get("unlabelled", 0),
+        held_out=counts.get("reported", 0),
+        test=counts.get("test", 0),
     )
-
-
-def _write_frontier(
-    context: PruneContext,
-    points: tuple[Point, ...],
-    texts: TextCounts,
-    model: Model | None,
-    rows: tuple[CellScores, ...],
-) -> PruneResult:
-    notes = _notes(context, points, texts)
-    result = PruneResult(context.settings, points, model, rows, notes, texts)
-    write_json(context.folder / "frontier.json", result.as_json())
+    best = best_within(points, plan.settings.loss, plan.settings.sure)
+    points = tuple(replace(point, chosen=point is best) for point in points)
+    notes = _notes(plan, points, texts)
+    result = PruneResult(plan.settings, points, None, (), notes, texts)
+    if best is not None:
+        pruned = [one for one in candidates if one.kind == "pruned"]
+        candidate = next(one for one in pruned if one.target == best.target)
+        model = _make_model(plan, candidate, replace(best, chosen=True), texts)
+        rows: tuple[CellScores, ...] = ()
+        if plan.data.test is not None:
+            predictor = Predictor(model, device=str(plan.device))
+            rows = evaluate(predictor, plan.data.test, seed=plan.recipe.seed, watch=plan.watch)
+        result = replace(result, model=model, scores=rows)
+    write_json(plan.out / "frontier.json", result.as_json())
+    if result.model is not None:
+        write_json(plan.out / "scores.json", [row.as_json() for row in result.scores])
+        if plan.dense_texts is not None:
+            write_trained_texts(plan.out, plan.data.seen(), more=plan.dense_texts)
+        save_model(result.model, plan.out, card=model_card(result.model, result.scores))
+        remove_folder(plan.phases)
     return result
 
 
-def _test(context: PruneContext, model: Model) -> tuple[CellScores, ...]:
-    if context.data.test is None:
-        return ()
-    predictor = Predictor(model, device=str(context.device))
-    return evaluate(predictor, context.data.test, seed=context.recipe.seed, watch=context.watch)
+def _measure(
+    plan: PrunePlan, candidates: Sequence[Candidate], folds: Sequence[FoldAnswers]
+) -> tuple[Point, ...]:
+    """The frontier: dense, then a point for each candidate."""
+    dense, judged = plan.dense.classifier, plan.texts["judged"]
+    classifiers = [dense, *(one.classifier for one in candidates)]
+    some = first_texts(judged, N_TIMED)
+    timed = {str(number): (one, some) for number, one in enumerate(classifiers)}
+    seconds = list(
+        seconds_in_turns(timed, what="prune: rounds", n_rounds=_ROUNDS, watch=plan.watch).values()
+    )
+    operations = [count_operations(one, judged) for one in classifiers]
+    ratios = [operations[0] / own for own in operations]
+    answers = {
+        name: answer_texts(plan, candidates, part, labelled=name != "unlabelled")
+        for name, part in plan.texts.items()
+        if name not in ("train", "held_out")
+    }
+    expected = _expected_losses(plan, ratios[1:], answers, folds)
+    asked = answers.get("unlabelled") or answers["judged"]
+    agreements = [task.agreement().tolist() for task in asked.values()]
+    agreement = [min(shares) for shares in zip(*agreements, strict=True)]
+
+    def loss(part: str, place: int) -> Loss | None:
+        if part not in answers or not place:
+            return NO_LOSS if part in answers else None
+        return measure_loss(answers[part], place, budget=plan.settings.loss)
+
+    everything = FoundShares((1.0,) * len(dense.encoder.spec.walk), 0.0)
+    whole = Candidate("dense", 1.0, everything, dense, plan.dense.calibration)
+    points = []
+    for place, one in enumerate((whole, *candidates)):
+        shown = loss("judged", place)
+        assert shown is not None
+        points.append(
+            Point(
+                one.target,
+                one.found.shares,
+                n_heads=sum(attention.n_heads for attention in one.classifier.encoder.attentions),
+                flops_ratio=ratios[place],
+                speed_ratio=seconds[0] / seconds[place],
+                loss=shown,
+                test_loss=loss("test", place),
+                divergence=one.found.divergence,
+                kind=one.kind,
+                expected=(NO_LOSS, *expected)[place],
+                reported=loss("reported", place),
+                agreement=(1.0, *agreement)[place],
+            )
+        )
+    return tuple(points)
 
 
-def _notes(context: PruneContext, points: Sequence[Point], texts: TextCounts) -> tuple[str, ...]:
+def _expected_losses(
+    plan: PrunePlan,
+    ratios: Sequence[float],
+    answers: Mapping[str, ByTask],
+    folds: Sequence[FoldAnswers],
+) -> list[Loss]:
+    """What each candidate is expected to lose on new texts."""
+    more = answers.get("unlabelled", {})
+    draws = {}
+    # texts that the dense model has learned make every loss look large
+    is_judge = not (folds and plan.learned_all)
+    for number, (task, shown) in enumerate(answers["judged"].items()):
+        direct = estimate_losses(shown, more.get(task)) if is_judge else None
+        asked = [fold for fold in folds if fold.labelled[task].n_texts]
+        others = [estimate_losses(fold.labelled[task], fold.unlabelled.get(task)) for fold in asked]
+        draws[task] = draw_losses(ratios, direct, others, seed=number)  # (draw, candidate)
+    losses = []
+    for place in range(len(ratios)):
+        own = {task: values[:, place] for task, values in draws.items()}
+        means = {task: float(values.mean()) for task, values in own.items()}
+        losses.append(join_tasks(means, own, budget=plan.settings.loss))
+    return losses
+
+
+def _notes(plan: PrunePlan, points: Sequence[Point], texts: TextCounts) -> tuple[str, ...]:
     """What the user should know about the texts the choice was made by, and about what could not be
     reached.
     """
-    notes = [*context.notes, texts.in_words()]
+    notes = [*plan.notes, texts.in_words()]
     highest = max(point.flops_ratio for point in points)
-    if highest < 0.95 * max(context.settings.targets):
+    if highest < 0.95 * max(plan.settings.targets):
         notes.append(
             f"More than {highest:.1f} times fewer operations cannot be reached by removing pieces"
             " from this model."
@@ -120,45 +334,33 @@ def _notes(context: PruneContext, points: Sequence[Point], texts: TextCounts) ->
     return tuple(notes)
 
 
-def _make_model(
-    context: PruneContext, candidate: Candidate, point: Point, texts: TextCounts
-) -> Model:
+def _make_model(plan: PrunePlan, candidate: Candidate, point: Point, texts: TextCounts) -> Model:
     """The pruned classifier, calibrated on the held-out texts, with the facts of its pruning."""
-    classifier = candidate.classifier
-    facts = _facts(context, classifier.encoder.spec, point, texts)
-    classifier.eval()
-    return replace(
-        context.dense, classifier=classifier, calibration=candidate.calibration, facts=facts
-    )
-
-
-def _facts(
-    context: PruneContext, spec: EncoderSpec, point: Point, texts: TextCounts
-) -> dict[str, Any]:
+    classifier = candidate.classifier.eval()
+    spec = classifier.encoder.spec
     options = dict(spec.pruning_options)
-    recipe = context.recipe.changed(model__pruning=spec.pruning, model__pruning_options=options)
-    return {
-        # not the dense run's: training must not take this for it
-        "key": f"pruned-{context.key(point.target)}",
-        "recipe": recipe.model_dump(mode="json"),
-        "data": context.data.facts(n_train=len(context.train)),
-        "dense": context.dense.facts["key"],
-        "pruned": {**point.as_json(), "texts": texts.as_json()},
-        "notes": [*context.data.notes, _in_words(point, context.settings.loss), texts.in_words()],
-        "versions": {"torch": torch.__version__},
-    }
-
-
-def _in_words(point: Point, budget: float) -> str:
+    recipe = plan.recipe.changed(model__pruning=spec.pruning, model__pruning_options=options)
     expected = point.best_guess
     low, high = expected.interval
     words = (
         f"Pruned: {point.flops_ratio:.1f} times fewer operations than the dense model,"
         f" {point.n_heads} attention heads left in all; it is expected to lose"
         f" {expected.points:.1f} points of macro-F1 (95 % interval {low:.1f} to {high:.1f}),"
-        f" at most {budget:g} with a probability of {expected.chance_within:.2f}."
+        f" at most {plan.settings.loss:g} with a probability of {expected.chance_within:.2f}."
     )
     for where, loss in (("held-out texts", point.reported), ("test split", point.test_loss)):
         if loss is not None:
             words += f" On the {where}, which had no part in the choice, it lost {loss.points:.1f}."
-    return words
+    facts = {
+        # not the dense run's: training must not take this for it
+        "key": f"pruned-{plan.key(point.target)}",
+        "recipe": recipe.model_dump(mode="json"),
+        "data": plan.data.facts(n_train=len(plan.texts["train"])),
+        "dense": plan.dense.facts["key"],
+        "pruned": {**point.as_json(), "texts": texts.as_json()},
+        "notes": [*plan.data.notes, words, texts.in_words()],
+        "versions": {"torch": torch.__version__},
+    }
+    return replace(
+        plan.dense, classifier=classifier, calibration=candidate.calibration, facts=facts
+    )

@@ -1,30 +1,41 @@
 """The points of a frontier: what a setting saves, counted and measured, and what it loses, with its
-interval.
+interval; and their picture.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from litotes.core.errors import UserError
+from litotes.core.figures import (
+    GAP,
+    INK,
+    BarStyle,
+    add_legend,
+    draw_bars,
+    hide_frame,
+    new_figure,
+    shift_points,
+)
 from litotes.core.numbers import Floats
-from litotes.core.progress import Watch
-from litotes.encoder.packing import TextSet
 from litotes.evaluation.scores import interval
 from litotes.evaluation.significance import find_patterns, scores_of, text_bootstrap
-from litotes.model.classifier import Classifier, seconds_in_turns
-from litotes.pruning.loss import Answers
+from litotes.pruning.losses import Answers
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Kind = Literal["dense", "control", "pruned"]
 
 
 @dataclass(frozen=True)
 class TaskLoss:
-    """Macro-F1 of the dense model less that of the pruned one on one task, in points
+    """Macro-F1 of the dense model minus that of the pruned one on one task, in points
     (hundredths), with its 95 % interval.
     """
 
@@ -58,9 +69,9 @@ class Point:
 
     kind: dense, from which all losses are counted; control, the same trained on as long and with
     the same teacher as the pruned ones; or pruned.
-    loss: on the texts kept apart. expected: on new texts, after all that was seen
-    (`expected_loss`), by which a setting is chosen. test_loss and reported: on the test split and
-    on the texts of `held_out`, which take no part in the choice; None without them.
+    loss: on the texts kept apart. expected: on new texts, after all that was seen (`losses.py`), by
+    which a setting is chosen. test_loss and reported: on the test split and on the texts of
+    `held_out`, which take no part in the choice; None without them.
     agreement: share of texts without a label (of those kept apart, where there are none) that are
     answered as by dense.
     """
@@ -88,8 +99,23 @@ class Point:
         return asdict(self)
 
 
+def best_within(points: Sequence[Point], budget: float, sure: float | None) -> Point | None:
+    """Finds the pruned point with the fewest operations whose loss is expected to be within the
+    budget, or is with a probability of at least `sure`.
+
+    Time follows operations, and its noise must not choose.
+    """
+    within = []
+    for point in points:
+        guess = point.best_guess
+        is_within = guess.points <= budget if sure is None else guess.chance_within >= sure
+        if point.kind == "pruned" and is_within:
+            within.append(point)
+    return max(within, key=lambda point: point.flops_ratio, default=None)
+
+
 def measure_loss(answers: Mapping[str, Answers], place: int, *, budget: float) -> Loss:
-    """What the setting at `place` (dense is 0) loses on these texts, {task: answers}."""
+    """Measures what the setting at `place` (dense is 0) loses on these texts, {task: answers}."""
     points, draws = {}, {}
     for number, (name, task) in enumerate(answers.items()):
         assert task.gold is not None
@@ -103,28 +129,83 @@ def measure_loss(answers: Mapping[str, Answers], place: int, *, budget: float) -
 
 
 def join_tasks(points: Mapping[str, float], draws: Mapping[str, Floats], *, budget: float) -> Loss:
-    """The losses of all tasks as one. draws: of each, (draw,)."""
-    if not points:
-        raise UserError(
-            "All tasks of this model are answered with a number; a pruning is chosen by macro-F1."
-            " Choose a classifier."
-        )
+    """Makes one loss of those of all tasks. draws: of each, (draw,)."""
     by_task = {name: TaskLoss(points[name], interval(draws[name])) for name in points}
     worst = max(by_task.values(), key=lambda task: task.points)
     within = np.array([values <= budget for values in draws.values()])  # (task, draw)
     return Loss(worst.points, worst.interval, float(within.all(0).mean()), by_task)
 
 
-def speed_ratios(
-    dense: Classifier, pruned: Sequence[Classifier], texts: TextSet, *, n_rounds: int, watch: Watch
-) -> list[float]:
-    """How many times as fast as the dense classifier each of the others answers the texts, in
-    turns, pieces to logits.
+SAVINGS = {
+    "flops_ratio": "times fewer operations than dense",
+    "speed_ratio": "times as fast as dense",
+}
+SERIES = {  # from the palette of Okabe and Ito; filled and hollow as well, for print without colour
+    "loss": BarStyle("kept apart", "#0072B2", fill="white", shift=-7.0),
+    "expected": BarStyle("expected", "#0072B2", fill="#0072B2"),
+    "test_loss": BarStyle("test", GAP, fill="white", shift=7.0),
+    "reported": BarStyle("held out", "#009E73", fill="white", shift=14.0),
+}
+MARKS = {"dense": ("dense", "D", INK, 7.0), "control": ("dense, trained on", "s", "none", 13.0)}
+"""How models that are not pruned are marked: label, shape, fill, size."""
+
+
+def figure(points: Sequence[Point], *, budget: float) -> Figure:
+    """Draws losses with their 95 % intervals against operations and against time: those the texts
+    kept apart showed, those to be expected, by which a setting is chosen (ringed), and those on
+    other texts. budget: the loss that was allowed, in points of macro-F1.
     """
-    timed = {"dense": (dense, texts)}
-    for number, classifier in enumerate(pruned):
-        timed[str(number)] = (classifier, texts)
-    dense_seconds, *pruned_seconds = seconds_in_turns(
-        timed, what="prune: rounds", n_rounds=n_rounds, watch=watch
-    ).values()
-    return [dense_seconds / each for each in pruned_seconds]
+    if not points:
+        raise UserError(
+            "A frontier without settings cannot be drawn: give prune at least one target."
+        )
+    picture = new_figure(8.8, 4.2)
+    axes = picture.subplots(1, 2, sharey=True)
+    for ax, saving in zip(axes, SAVINGS, strict=True):
+        _draw(points, ax, saving, budget)
+    axes[0].set_ylabel("loss of macro-F1, points")
+    n_labels = len(axes[0].get_legend_handles_labels()[1])
+    add_legend(picture, axes[:1], n_columns=n_labels)
+    return picture
+
+
+def _draw(points: Sequence[Point], ax: Axes, saving: str, budget: float) -> None:
+    placed = sorted((float(getattr(point, saving)), place) for place, point in enumerate(points))
+    ordered = [(ratio, points[place]) for ratio, place in placed]
+    ax.axhline(0, color="#BBBBBB", linewidth=1)
+    ax.axhline(budget, color=INK, linestyle="--", linewidth=1, label=f"budget, {budget:g}")
+    for name, style in SERIES.items():
+        told = [(ratio, getattr(point, name)) for ratio, point in ordered if point.kind != "dense"]
+        told = [(ratio, loss) for ratio, loss in told if loss is not None]
+        if told:
+            places = [ratio for ratio, _ in told]
+            losses, intervals = [one.points for _, one in told], [one.interval for _, one in told]
+            draw_bars(ax, places, losses, intervals, style)
+    for ratio, point in ordered:
+        if point.kind in MARKS:
+            label, shape, fill, size = MARKS[point.kind]
+            _mark(ax, ratio, point, shape, label=label, zorder=5, fill=fill, size=size)
+        if point.chosen:  # ringed where it was chosen by
+            by = SERIES["loss" if point.expected is None else "expected"]
+            shifted = shift_points(ax, by.shift)
+            _mark(ax, ratio, point, "o", label="chosen", transform=shifted, fill="none", size=13)
+    low, high = ordered[0][0], ordered[-1][0]
+    room = 0.15 * (high - low) or 0.1
+    ax.set_xlim(low - room, high + room)
+    ax.set_xlabel(SAVINGS[saving])
+    hide_frame(ax)
+
+
+def _mark(
+    ax: Axes, ratio: float, point: Point, shape: str, *, fill: str, size: float, **style: Any
+) -> None:
+    ax.plot(
+        [ratio],
+        [point.best_guess.points],
+        shape,
+        color=INK,
+        markerfacecolor=fill,
+        markeredgecolor=INK,
+        markersize=size,
+        **style,
+    )

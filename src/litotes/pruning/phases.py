@@ -1,4 +1,5 @@
-"""The phases of pruning: heads leave for good, budgets are learned, searched for and settled.
+"""The phases of a pruning: heads leave for good, budgets are learned, searched for and settled; the
+same once more for each fold of the training texts.
 
 Every phase is known by a hash of all it depends on; one that was done before is read back, one that
 was stopped goes on.
@@ -6,164 +7,433 @@ was stopped goes on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TypeVar
 
+import numpy as np
+import torch
 from safetensors.torch import save as to_bytes
 
 from litotes.core.json_text import read_as
-from litotes.core.progress import Watch, prefix_watch
-from litotes.core.storage import make_folder, write_bytes, write_json
+from litotes.core.progress import prefix_watch
+from litotes.core.storage import make_folder, remove_folder, write_bytes, write_json
+from litotes.data.folds import Folds, assign_folds
+from litotes.encoder.attention.learned import Learned
+from litotes.encoder.packing import TextSet, make_text_set
 from litotes.encoder.reshaping import keep_heads, rebuild_encoder
 from litotes.encoder.weights import read_tensors
+from litotes.model.calibration import Calibration
 from litotes.model.classifier import Classifier
-from litotes.pruning.context import PruneContext
-from litotes.pruning.search import (
-    N_CHANGES,
-    POWERS,
-    FoundShares,
-    Search,
-    first_texts,
-    learned_pruning,
-)
+from litotes.pruning.cost import flops
+from litotes.pruning.frontier import Kind
+from litotes.pruning.losses import Answers
+from litotes.pruning.plan import PrunePlan
 from litotes.training.checkpoints import Checkpoints
 from litotes.training.classification import train_classifier
-from litotes.training.held_out import held_out_score
-from litotes.training.inputs import PieceInputs, freeze
+from litotes.training.held_out import fit_calibrations, held_out_score
+from litotes.training.inputs import Inputs, PieceInputs, all_logits, freeze
+from litotes.training.losses import has_label
 from litotes.training.processes import Processes
+from litotes.training.recipe import Recipe
+from litotes.training.run import train
 from litotes.training.sensitivity import head_sensitivity, heads_to_keep
+from litotes.training.teacher import Teacher
 from litotes.training.trainer import RunContext
+from litotes.training.training_data import prepare, unlabelled_texts
 
 Result = TypeVar("Result")
 
 LOWEST = 0.03
 """Share of the pieces that the boldest budgets of the exploring phase leave after the last layer.
 """
+POWERS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
+"""Shapes to begin a search with: what has left after layer l of L grows as (l / L)^p, so small p
+lets pieces leave early.
+"""
+N_CHANGES = 14
+SMALLEST = 0.02
 
 
-def explore(context: PruneContext) -> Classifier:
+@dataclass(frozen=True)
+class FoundShares:
+    """Shares for a target, and how far they move the answers."""
+
+    shares: tuple[float, ...]
+    divergence: float
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What is compared with the dense model: the control, or the classifier trained with the shares
+    found for a target; with its calibration.
+    """
+
+    kind: Kind
+    target: float
+    found: FoundShares
+    classifier: Classifier
+    calibration: Mapping[str, Calibration]
+
+
+def train_candidates(
+    plan: PrunePlan, found: Mapping[float, FoundShares] | None = None
+) -> list[Candidate]:
+    """Trains the control, and a setting for each target that can be told from the others.
+
+    found: the shares of the targets where they need not be searched for.
+    """
+    trained: list[tuple[Kind, float, FoundShares, Classifier]] = []
+    if plan.settings.control:
+        control = _train_control(plan)
+        everything = FoundShares((1.0,) * len(control.encoder.spec.walk), 0.0)
+        trained.append(("control", 1.0, everything, control))
+    start = _explore(plan)
+    if found is None:
+        targets = sorted(set(plan.settings.targets))
+        searched = {target: _search(plan, start, target) for target in targets}
+        # targets out of reach end in the same shares; the lowest stands for them
+        different = {shares.shares: target for target, shares in reversed(searched.items())}
+        found = {target: searched[target] for target in sorted(different.values())}
+    for target, shares in found.items():
+        trained.append(("pruned", target, shares, _settle(plan, start, target, shares)))
+    candidates = []
+    for kind, target, shares, classifier in trained:
+        calibration = fit_calibrations(classifier, plan.inputs("held_out"), plan.recipe.training)
+        candidates.append(Candidate(kind, target, shares, classifier.eval(), calibration))
+    return candidates
+
+
+def _explore(plan: PrunePlan) -> Classifier:
     """The dense classifier without the heads it needs least, trained to bear budgets of all kinds.
 
     For layer l of L the boldest budget leaves 1 − (1 − LOWEST) · l / L of the pieces.
     """
-    classifier = deepcopy(context.dense.classifier)
-    if context.settings.heads < 1:
-        classifier.encoder = keep_heads(classifier.encoder, _choose_heads(context, classifier))
+    classifier, settings = deepcopy(plan.dense.classifier), plan.settings
+    if settings.heads < 1:
+
+        def choose_heads() -> list[list[int]]:
+            return heads_to_keep(head_sensitivity(classifier, plan.inputs("train")), settings.heads)
+
+        # once chosen they stay chosen: another machine may decide near ties in another way
+        kept = _read_or_compute(plan, f"heads-{plan.key()}", list[list[int]], choose_heads)
+        classifier.encoder = keep_heads(classifier.encoder, kept)
     n_layers = len(classifier.encoder.spec.walk)
     lowest = [max(1 - (1 - LOWEST) * (layer + 1) / n_layers, LOWEST) for layer in range(n_layers)]
-    options = {**context.settings.options, "shares": lowest, "explore": 1.0}
+    options = {**settings.options, "shares": lowest, "explore": 1.0}
     classifier.encoder = rebuild_encoder(
         classifier.encoder, pruning="learned", pruning_options=options
     )
-    return _train_phase(context, classifier, "explore", context.settings.epochs, validated=False)
+    return _train_phase(plan, classifier, "explore", settings.epochs, validated=False)
 
 
-def _choose_heads(context: PruneContext, classifier: Classifier) -> list[list[int]]:
-    """The attention heads to keep.
-
-    Once chosen they stay chosen: another machine may decide near ties in another way.
-    """
-
-    def choose() -> list[list[int]]:
-        sensitivity = head_sensitivity(classifier, PieceInputs(context.train, context.device))
-        return heads_to_keep(sensitivity, context.settings.heads)
-
-    return _read_or_compute(context, f"heads-{context.key()}", list[list[int]], choose)
-
-
-def search(context: PruneContext, start: Classifier, target: float) -> FoundShares:
-    """The best shares for a target."""
-
+def _search(plan: PrunePlan, start: Classifier, target: float) -> FoundShares:
     def search_now() -> FoundShares:
-        classifier, settings = deepcopy(start), context.settings
-        inputs = PieceInputs(first_texts(context.train, settings.n_searched), context.device)
-        dense = context.dense.classifier
-        tries = Search(classifier, inputs, context.teacher, dense=dense, seed=settings.seed)
-        watch = partial(_watch_search, context.watch, target)
-        return tries.for_target(target, watch=watch)
+        settings, dense = plan.settings, plan.dense.classifier
+        inputs = PieceInputs(first_texts(plan.texts["train"], settings.n_searched), plan.device)
+        tries = Search(deepcopy(start), inputs, plan.teacher, dense=dense, seed=settings.seed)
+        n_tries, what = len(POWERS) + N_CHANGES, f"search {target:g}x"
+        return tries.for_target(target, watch=lambda done: plan.watch(what, done, n_tries, ""))
 
-    name = f"search-{target:g}-{context.key(target)}"
-    return _read_or_compute(context, name, FoundShares, search_now)
+    name = f"search-{target:g}-{plan.key(target)}"
+    return _read_or_compute(plan, name, FoundShares, search_now)
 
 
-def _watch_search(watch: Watch, target: float, n_tried: int) -> None:
-    watch(f"search {target:g}x", n_tried, len(POWERS) + N_CHANGES, "")
+def _settle(plan: PrunePlan, start: Classifier, target: float, found: FoundShares) -> Classifier:
+    """The classifier trained with just the shares found for a target."""
+    classifier = deepcopy(start)
+    options = {**plan.settings.options, "shares": list(found.shares)}
+    classifier.encoder = rebuild_encoder(classifier.encoder, pruning_options=options)
+    epochs = plan.settings.settle_epochs
+    return _train_phase(plan, classifier, f"settle-{target:g}", epochs, validated=True)
+
+
+def _train_control(plan: PrunePlan) -> Classifier:
+    """The dense classifier trained on as long as the pruned ones, in the same two parts and with
+    the same teacher: what they gain by that is not due to pruning.
+    """
+    classifier, settings = deepcopy(plan.dense.classifier), plan.settings
+    classifier = _train_phase(plan, classifier, "control", settings.epochs, validated=False)
+    epochs = settings.settle_epochs
+    return _train_phase(plan, classifier, "control-settle", epochs, validated=True)
+
+
+def _train_phase(
+    plan: PrunePlan, classifier: Classifier, phase: str, epochs: int, *, validated: bool
+) -> Classifier:
+    """Trains with the teacher; the weights of a phase that was done before are read back."""
+    spec = classifier.encoder.spec
+    shares = None if spec.pruning == "none" else _learned_pruning(classifier).shares
+    key = plan.key(phase, epochs, shares, spec.heads_kept)
+    folder = plan.phases / f"{phase}-{key}"
+    weights = folder / "weights.safetensors"
+    if weights.is_file():
+        classifier.load_state_dict(read_tensors(weights))
+        return classifier.eval()
+    make_folder(folder)
+    run = RunContext(plan.device, folder, key, Processes(), prefix_watch(plan.watch, phase))
+    # what the dense run left as it was stays so: a small difference stays small
+    freeze(classifier, plan.recipe.training.freeze_below)
+    settings = plan.recipe.training.model_copy(update={"epochs": epochs, "patience": epochs})
+    by_worst_group = settings.selection == "worst_group"
+    held_out = plan.inputs("held_out")
+    validate = partial(held_out_score, classifier, held_out, worst_group=by_worst_group)
+    train_classifier(
+        classifier,
+        plan.inputs("train"),
+        settings,
+        seed=plan.settings.seed,
+        context=run,
+        validate=validate if validated else None,
+        teacher=plan.teacher,
+        resume=True,
+    )
+    state = classifier.state_dict()
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
+    write_bytes(weights, to_bytes(tensors))
+    Checkpoints(folder / "checkpoints", key=key).clear()
+    return classifier.eval()
 
 
 def _read_or_compute(
-    context: PruneContext, name: str, kind: type[Result], compute: Callable[[], Result]
+    plan: PrunePlan, name: str, kind: type[Result], compute: Callable[[], Result]
 ) -> Result:
     """What `compute` gives, of this kind; read back if it was computed before."""
-    file = context.phases / f"{name}.json"
+    file = plan.phases / f"{name}.json"
     if not file.is_file():
         result = compute()
         write_json(file, asdict(result) if isinstance(result, FoundShares) else result)
     return read_as(file, kind, advice="Delete it to compute it again.")
 
 
-def settle(
-    context: PruneContext, start: Classifier, target: float, found: FoundShares
-) -> Classifier:
-    """The classifier trained with just the shares found for a target."""
-    classifier = deepcopy(start)
-    options = {**context.settings.options, "shares": list(found.shares)}
-    classifier.encoder = rebuild_encoder(classifier.encoder, pruning_options=options)
-    epochs = context.settings.settle_epochs
-    return _train_phase(context, classifier, f"settle-{target:g}", epochs, validated=True)
+class Search:
+    """Tries which shares of the pieces should go on after each layer, for a given saving, on a
+    classifier whose pruning is `learned` and which was trained to bear many of them.
 
-
-def train_control(context: PruneContext) -> Classifier:
-    """The dense classifier trained on as long as the pruned ones, in the same two parts and with
-    the same teacher: what they gain by that is not due to pruning.
+    For a target (so many times fewer operations than `dense`) every candidate is a shape, how early
+    pieces leave, scaled until the operations counted on real lengths meet the target. The best of a
+    few plain shapes is then changed layer by layer. What counts is how far the answers move from
+    the teacher's, mean KL over training texts: that needs no labels, and leaves the held-out ones
+    for the choice between targets.
     """
-    classifier, settings = deepcopy(context.dense.classifier), context.settings
-    classifier = _train_phase(context, classifier, "control", settings.epochs, validated=False)
-    epochs = settings.settle_epochs
-    return _train_phase(context, classifier, "control-settle", epochs, validated=True)
+
+    def __init__(
+        self,
+        classifier: Classifier,
+        inputs: Inputs,
+        teacher: Teacher,
+        *,
+        dense: Classifier,
+        seed: int,
+    ) -> None:
+        self.classifier, self.inputs, self.teacher = classifier, inputs, teacher
+        self.random = random.Random(seed)
+        self.pruning = _learned_pruning(classifier)
+        self.dense = count_operations(dense, inputs.texts)
+
+    def for_target(self, ratio: float, *, watch: Callable[[int], None]) -> FoundShares:
+        """Finds the best shares that save `ratio` times the operations."""
+        n_layers = self.pruning.n_layers
+        tried = []
+        for number, power in enumerate(POWERS, start=1):
+            shape = [((layer + 1) / n_layers) ** power for layer in range(n_layers)]
+            tried.append((self._try(shape, ratio), shape))
+            watch(number)
+        best, shape = min(tried, key=lambda pair: pair[0].divergence)
+        for number in range(N_CHANGES):
+            other = self._change(shape)
+            found = self._try(other, ratio)
+            if found.divergence < best.divergence:
+                best, shape = found, other
+            watch(len(POWERS) + number + 1)
+        return best
+
+    def _change(self, shape: Sequence[float]) -> list[float]:
+        """More or fewer pieces leave at one layer and after it."""
+        layer = self.random.randrange(len(shape))
+        gone = list(shape)
+        gone[layer] *= self.random.choice((0.5, 0.75, 1.33, 2.0))
+        return [max(gone[: place + 1]) for place in range(len(gone))]
+
+    def _try(self, shape: Sequence[float], ratio: float) -> FoundShares:
+        shares = self._scale(shape, ratio)
+        self.pruning.shares = shares
+        distances = []
+        for task, logits in all_logits(self.inputs, self.classifier).items():
+            wanted = self.teacher.logits[task][: len(logits)]
+            distances.append(self.teacher.differences(logits, wanted).mean())
+        return FoundShares(shares, float(torch.stack(distances).mean()))
+
+    def _scale(self, shape: Sequence[float], ratio: float) -> tuple[float, ...]:
+        """The shares of this shape that just reach the target; as few as possible where it cannot
+        be reached.
+        """
+
+        def shares(scale: float) -> tuple[float, ...]:
+            return tuple(round(max(1 - scale * value, SMALLEST), 3) for value in shape)
+
+        low, high = 0.0, 1.0 / max(min(value for value in shape if value), 1e-3)
+        for _ in range(18):
+            middle = (low + high) / 2
+            self.pruning.shares = shares(middle)
+            if self.dense / count_operations(self.classifier, self.inputs.texts) < ratio:
+                low = middle
+            else:
+                high = middle
+        return shares(high)
 
 
-def _train_phase(
-    context: PruneContext, classifier: Classifier, phase: str, epochs: int, *, validated: bool
-) -> Classifier:
-    """Trains with the teacher; the weights of a phase that was done before are read back."""
-    spec = classifier.encoder.spec
-    shares = None if spec.pruning == "none" else learned_pruning(classifier).shares
-    key = context.key(phase, epochs, shares, spec.heads_kept)
-    folder = context.phases / f"{phase}-{key}"
-    weights = folder / "weights.safetensors"
-    if weights.is_file():
-        classifier.load_state_dict(read_tensors(weights))
-        return classifier.eval()
-    make_folder(folder)
-    run = RunContext(context.device, folder, key, Processes(), prefix_watch(context.watch, phase))
-    # what the dense run left as it was stays so: a small difference stays small
-    freeze(classifier, context.recipe.training.freeze_below)
-    settings = context.recipe.training.model_copy(update={"epochs": epochs, "patience": epochs})
-    validate = None
-    if validated:
-        held_out = PieceInputs(context.held_out, context.device)
-        by_worst_group = settings.selection == "worst_group"
-        validate = partial(held_out_score, classifier, held_out, worst_group=by_worst_group)
-    train_classifier(
-        classifier,
-        PieceInputs(context.train, context.device),
-        settings,
-        seed=context.settings.seed,
-        context=run,
-        validate=validate,
-        teacher=context.teacher,
+def _learned_pruning(classifier: Classifier) -> Learned:
+    pruning = classifier.encoder.pruning
+    assert isinstance(pruning, Learned)
+    return pruning
+
+
+def first_texts(texts: TextSet, n: int) -> TextSet:
+    """The first texts of a set."""
+    targets = {task: values[:n] for task, values in texts.targets.items()}
+    return TextSet(texts.pieces[:n], targets, texts.groups[:n], texts.group_names)
+
+
+def count_operations(classifier: Classifier, texts: TextSet) -> int:
+    return flops(classifier.encoder, texts.lengths, firsts_only=classifier.firsts_only).total
+
+
+def answer_texts(
+    plan: PrunePlan, candidates: Sequence[Candidate], part: TextSet, *, labelled: bool = True
+) -> dict[str, Answers]:
+    """The answers of dense and of every candidate, under each one's own temperature and threshold,
+    to the texts that have a label for a task, or to all; {task: answers}, numbers left out.
+    """
+    inputs, dense = PieceInputs(part, plan.device), plan.dense
+    asked = [(dense.classifier, dense.calibration)]
+    asked += [(one.classifier, one.calibration) for one in candidates]
+    logits = [all_logits(inputs, classifier) for classifier, _ in asked]
+    answers = {}
+    for name, task in dense.classifier.tasks.items():
+        if task.is_regression:
+            continue
+        gold = part.targets[name]
+        chosen = has_label(gold) if labelled else slice(None)
+        given = []
+        for values, (_, calibrations) in zip(logits, asked, strict=True):
+            calibration = calibrations.get(name, Calibration())
+            given.append(calibration.apply(values[name][chosen].numpy()))
+        labels, probabilities = map(np.array, zip(*given, strict=True))
+        answers[name] = Answers(gold[chosen].numpy() if labelled else None, labels, probabilities)
+    return answers
+
+
+@dataclass(frozen=True)
+class FoldAnswers:
+    """What a fold's dense model and its candidates answer, {task: answers}; unlabelled: empty where
+    there are no such texts.
+    """
+
+    labelled: Mapping[str, Answers]
+    unlabelled: Mapping[str, Answers]
+
+
+def cross_fit(plan: PrunePlan, candidates: Sequence[Candidate]) -> list[FoldAnswers]:
+    """Answers of models to texts that none of them has seen: the whole pruning, once more for each
+    fold of the training texts, without that fold; one that was done before is read back.
+
+    A fold's models choose their epochs and thresholds by texts of the other folds. They start from
+    other seeds, so that what one training owes to luck shows. Only the shares per layer are those
+    of the model to be chosen, which were found without labels.
+    """
+    n_folds, settings = plan.settings.folds, plan.settings
+    if not n_folds:
+        return []
+    others = unlabelled_texts(plan.data)
+    folds = assign_folds(plan.fold_texts, others, n_folds=n_folds, seed=plan.recipe.seed)
+    found = {one.target: one.found for one in candidates if one.kind == "pruned"}
+    key = plan.key("folds", n_folds, settings.settle_epochs, tuple(found.items()))
+    extra = plan.key(settings.control, plan.unlabelled)
+    answers = []
+    for fold in range(n_folds):
+        file = plan.phases / f"fold-{fold}-{key}-{extra}.safetensors"
+        if not file.is_file():
+            write_bytes(file, to_bytes(_answer_fold(plan, fold, folds, found)))
+        tensors = read_tensors(file)
+        parts = [_answers_of(tensors, part, plan) for part in ("labelled", "unlabelled")]
+        answers.append(FoldAnswers(*parts))
+    return answers
+
+
+def _answer_fold(
+    plan: PrunePlan, fold: int, folds: Folds, found: Mapping[float, FoundShares]
+) -> dict[str, torch.Tensor]:
+    """Trains the models of one fold and asks them; {part/task/what: answers}."""
+    folder, settings = plan.phases / f"fold-{fold}", plan.settings
+    watch = prefix_watch(plan.watch, f"fold {fold + 1}")
+    dealt = list(zip(plan.fold_texts, folds.train, strict=True))
+    others = unlabelled_texts(plan.data)
+    kept = [example for example, own in dealt if own != fold]
+    kept += [others[place] for place, nearest in folds.others.items() if nearest != fold]
+    recipe = fold_recipe(plan.recipe, fold)
+    corpus = replace(plan.data.train, examples=tuple(kept))
+    run = train(
+        recipe,
+        folder / "dense",
+        corpus=corpus,
+        device=str(plan.device),
         resume=True,
+        watch=watch,
     )
-    write_bytes(weights, _weights_of(classifier))
-    Checkpoints(folder / "checkpoints", key=key).clear()
-    return classifier.eval()
-
-
-def _weights_of(classifier: Classifier) -> bytes:
+    run.model.classifier.to(plan.device)
+    fold_plan = replace(
+        plan,
+        settings=replace(settings, seed=settings.seed + 1 + fold),
+        recipe=recipe,
+        data=prepare(recipe, corpus),
+        dense=run.model,
+        out=folder / "pruned",
+        reporting=None,
+        watch=watch,
+    )
+    candidates = train_candidates(fold_plan, found)
+    tasks, tokenizer = list(run.model.classifier.tasks.values()), run.model.tokenizer
+    own_texts = make_text_set([one for one, own in dealt if own == fold], tasks, tokenizer)
+    answers = {"labelled": answer_texts(fold_plan, candidates, own_texts)}
+    if plan.unlabelled:
+        more = fold_plan.texts["unlabelled"]
+        answers["unlabelled"] = answer_texts(fold_plan, candidates, more, labelled=False)
+    remove_folder(folder)
     tensors = {}
-    for name, tensor in classifier.state_dict().items():
-        tensors[name] = tensor.detach().cpu().contiguous()
-    return to_bytes(tensors)
+    for part, by_task in answers.items():
+        for task, given in by_task.items():
+            for name, array in vars(given).items():
+                if array is not None:
+                    tensors[f"{part}/{task}/{name}"] = torch.from_numpy(array).contiguous()
+    return tensors
+
+
+def fold_recipe(recipe: Recipe, fold: int) -> Recipe:
+    """The dense run's recipe for texts that were already selected, cleaned and rewritten."""
+    return recipe.changed(
+        seed=(recipe.seed + 1 + fold) % 2**32,
+        training__reserved=0.0,
+        data__labels={},
+        data__avoid=[],
+        data__rewrites=[],
+        data__where={},
+    )
+
+
+def _answers_of(
+    tensors: Mapping[str, torch.Tensor], part: str, plan: PrunePlan
+) -> dict[str, Answers]:
+    """The answers of one part of a fold's file. {task: answers}"""
+    found = {}
+    for task in plan.dense.classifier.tasks:
+        arrays = [
+            tensors.get(f"{part}/{task}/{name}") for name in ("gold", "labels", "probabilities")
+        ]
+        gold, labels, probabilities = [None if one is None else one.numpy() for one in arrays]
+        if labels is not None and probabilities is not None:
+            found[task] = Answers(gold, labels, probabilities)
+    return found

@@ -1,34 +1,38 @@
-"""What a pruning needs, checked before hours of work: folder, model, texts, room on the disk."""
+"""What a pruning is asked for and starts from: settings, model and texts, checked before hours of
+work.
+"""
 
 from __future__ import annotations
 
+import random
 import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
+
+import torch
 
 from litotes.core.errors import UserError
+from litotes.core.progress import Watch, ignore_progress
 from litotes.core.storage import LOCK, MANIFEST, find_foreign_file
 from litotes.core.values import Example
 from litotes.data.corpus import Corpus
+from litotes.data.keys import example_key
+from litotes.data.sources import load
+from litotes.encoder.packing import TextSet, make_text_set
 from litotes.model.checkpoint import Model, load_model
-from litotes.model.folder import TRAINED_TEXTS, is_model_folder, read_trained_texts
-from litotes.pruning.more_texts import read_more_texts
-from litotes.pruning.result import PruneSettings
+from litotes.model.folder import TRAINED_TEXTS, is_model_folder, read_trained_texts, text_hash
+from litotes.training.inputs import PieceInputs, all_logits
 from litotes.training.recipe import Recipe, recipe_of
-from litotes.training.training_data import TrainingData, prepare
+from litotes.training.teacher import Teacher
+from litotes.training.training_data import TrainingData, prepare, unlabelled_texts
 
 OUR_FILES = {
-    "phases",
-    "frontier.json",
-    "frontier.svg",
-    "scores.json",
-    "model.safetensors",
-    "tokenizer.json",
-    "README.md",
-    TRAINED_TEXTS,
-    MANIFEST,
-    LOCK,
+    *("phases", "frontier.json", "frontier.svg", "scores.json", "README.md"),
+    *("model.safetensors", "tokenizer.json", TRAINED_TEXTS, MANIFEST, LOCK),
 }
 """What a pruning that was stopped, or that chose nothing, may have left."""
 _N_STATES = 6
@@ -38,92 +42,145 @@ _N_ENOUGH = 100
 
 
 @dataclass(frozen=True)
+class PruneSettings:
+    """What may be lost, and how hard to try.
+
+    loss: macro-F1 points that may be expected to be lost. sure: how likely the loss must be within
+    that instead; None: as likely as it comes.
+    targets: times fewer operations than dense, each a point of the frontier. heads: share of the
+    attention heads kept for good.
+    epochs: with budgets drawn at every step; settle_epochs: with those of a target. teacher: how
+    much the dense model's answers count.
+    folds: models trained without a fold of the training texts each, whose answers to that fold are
+    evidence as well; 0: none. unlabelled: a source of texts on which only agreement counts.
+    held_out: a source of labelled texts that report and do not choose. control: whether dense is
+    trained on as long as the pruned ones, to compare.
+    n_searched: training texts on which shares are tried. options: of the pruning `learned`.
+    seed: of all that is drawn here; which texts are held out is the dense run's affair.
+    """
+
+    loss: float = 0.5
+    sure: float | None = None
+    targets: tuple[float, ...] = (1.5, 2.0, 2.5, 3.0)
+    heads: float = 0.67
+    epochs: int = 6
+    settle_epochs: int = 4
+    teacher: float = 0.9
+    n_searched: int = 192
+    folds: int = 0
+    unlabelled: str | None = None
+    held_out: str | None = None
+    control: bool = True
+    seed: int = 0
+    options: dict[str, Any] = field(
+        default_factory=lambda: {"importance": "value", "fuse": True, "restore": True}
+    )
+
+
+_IN_KEY = ("heads", "epochs", "teacher", "n_searched", "seed", "options")
+"""Settings that every phase depends on."""
+
+
+@dataclass(frozen=True)
 class PrunePlan:
-    """All that a pruning starts from. notes: what the user should know before it does."""
+    """All that a pruning starts from, and that its phases share.
+
+    dense_texts: hashes of the texts the dense model was trained on; None: it does not say.
+    learned_all: whether it held none of these very texts out. notes: what the user should know
+    before it begins. unlabelled: only agreement on them counts. reporting: labelled, and no part
+    of the choice.
+    """
 
     settings: PruneSettings
     recipe: Recipe
     data: TrainingData
     dense: Model
-    dense_texts: frozenset[str] | None  # hashes of the texts it was trained on
+    dense_texts: frozenset[str] | None
+    learned_all: bool
     out: Path
-    notes: tuple[str, ...]
-    unlabelled: tuple[Example, ...] = ()  # only agreement counts
-    reporting: Corpus | None = None  # labelled, and no part of the choice
+    notes: tuple[str, ...] = ()
+    unlabelled: tuple[Example, ...] = ()
+    reporting: Corpus | None = None
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    watch: Watch = ignore_progress
+
+    @property
+    def phases(self) -> Path:
+        """Where what the phases found is kept until a model is chosen."""
+        return self.out / "phases"
+
+    def key(self, *more: object) -> str:
+        """A name for what a phase depends on: a phase found under it need not be done again."""
+        settings = {name: getattr(self.settings, name) for name in _IN_KEY}
+        dense_key = self.dense.facts["key"]
+        parts = (self.recipe.key(), self.data.fingerprint(), dense_key, settings, more)
+        return sha256(repr(parts).encode()).hexdigest()[:12]
+
+    @property
+    def judged(self) -> Corpus:
+        """The texts that the choice is made by."""
+        judged = self.data.held_out if self.data.reserved is None else self.data.reserved
+        assert judged is not None  # a pruning's recipe always holds texts out
+        return judged
+
+    @property
+    def fold_texts(self) -> tuple[Example, ...]:
+        """The texts that are divided into folds: all labelled ones but those that judge the dense
+        model's own prunings.
+        """
+        train, held_out = self.data.train.examples, self.data.held_out
+        is_judge = self.data.reserved is None and not self.learned_all
+        return train if held_out is None or is_judge else (*train, *held_out.examples)
+
+    @cached_property
+    def texts(self) -> dict[str, TextSet]:
+        """The tokenized texts by what they are for: to learn from (train), to choose epochs by
+        (held_out) and the pruning (judged); where there are any, those on which agreement counts
+        (unlabelled) and those that report (reported, test).
+        """
+        data, tokenizer = self.data, self.dense.tokenizer
+        tasks = list(self.dense.classifier.tasks.values())
+        parts: dict[str, Iterable[Example] | None] = {
+            "train": [*data.train.examples, *unlabelled_texts(data)],
+            "held_out": data.held_out,
+            "judged": self.judged,
+            "reported": self.reporting,
+        }
+        found = {}
+        for name, part in parts.items():
+            if part is not None:
+                examples = list(part)
+                # files are sorted by cell, but the first texts have to stand for all
+                order = random.Random(self.recipe.seed).sample(examples, len(examples))
+                group_by = self.recipe.training.group_by
+                found[name] = make_text_set(order, tasks, tokenizer, group_by=group_by)
+        if self.unlabelled:
+            found["unlabelled"] = make_text_set(self.unlabelled, tasks, tokenizer)
+        if data.test is not None:
+            found["test"] = make_text_set(data.test.examples, tasks, tokenizer)
+        return found
+
+    def inputs(self, part: str) -> PieceInputs:
+        return PieceInputs(self.texts[part], self.device)
+
+    @cached_property
+    def teacher(self) -> Teacher:
+        """The dense model's answers to the texts to learn from."""
+        classifier = self.dense.classifier
+        answers = all_logits(self.inputs("train"), classifier, watch=self.watch, what="teacher")
+        return Teacher(answers, self.settings.teacher)
 
 
 def plan_pruning(
-    run: str | Path,
-    source: str,
-    out: Path,
+    model: str | Path,
+    data: str,
+    out: str | Path,
     *,
-    settings: PruneSettings,
+    settings: PruneSettings | None = None,
     avoid: Sequence[str] | None = None,
 ) -> PrunePlan:
-    """Checks everything that would otherwise fail at the end.
-
-    avoid: corpora whose texts are not learned from; None: those the dense model was trained
-    without.
-    """
-    _check_folder(out)
-    dense = _load_dense_model(run)
-    recipe = _pruning_recipe(dense, source, avoid)
-    data = prepare(recipe)
-    _check_tasks(dense, data)
-    n_judged = _count_judged(dense, judged_texts(data))
-    _check_disk(dense, out, settings)
-    known = read_trained_texts(run)
-    unlabelled, reporting, notes = read_more_texts(settings, data, dense, known)
-    if settings.folds:
-        n_judged += len(fold_texts(dense, data))
-    notes = (*_notes(dense, data, n_judged), *notes)
-    return PrunePlan(settings, recipe, data, dense, known, out, notes, unlabelled, reporting)
-
-
-def fold_texts(dense: Model, data: TrainingData) -> tuple[Example, ...]:
-    """The texts that are divided into folds: all labelled ones but those that judge the dense
-    model's own prunings.
-    """
-    examples = data.train.examples
-    is_judge = data.reserved is None and not has_learned_all(dense, data)
-    if data.held_out is not None and not is_judge:
-        examples += data.held_out.examples
-    return examples
-
-
-def judged_texts(data: TrainingData) -> Corpus:
-    """The texts that the choice is made by."""
-    judged = data.held_out if data.reserved is None else data.reserved
-    assert judged is not None  # a pruning's recipe always holds texts out
-    return judged
-
-
-def _load_dense_model(run: str | Path) -> Model:
-    model = load_model(run)
-    if model.classifier.encoder.spec.pruning != "none":
-        raise UserError(
-            f"{run} is pruned already ({model.classifier.encoder.spec.pruning}). Prune the dense"
-            " model it came from."
-        )
-    if model.exits is not None:
-        raise UserError(
-            f"{run} has exits. Prune the model it was made from, and add exits to the pruned one."
-        )
-    for task in model.classifier.tasks.values():
-        if task.multi_label:
-            raise UserError(
-                f"This model may give {task.name} several labels, and a pruning is chosen by the"
-                " macro-F1 of one. Choose a model without that task."
-            )
-    if all(task.is_regression for task in model.classifier.tasks.values()):
-        raise UserError(
-            "All tasks of this model are answered with a number; a pruning is chosen by macro-F1."
-            " Choose a classifier."
-        )
-    return model
-
-
-def _check_folder(out: Path) -> None:
+    """Checks everything that would otherwise fail at the end. Its arguments are `prune`'s."""
+    settings, out = settings or PruneSettings(), Path(out)
     if is_model_folder(out):
         raise UserError(f"{out} already holds a model. Choose another --out.")
     foreign = find_foreign_file(out, OUR_FILES)
@@ -132,61 +189,91 @@ def _check_folder(out: Path) -> None:
             f"{out} holds files that are not of a pruning ({foreign}). Choose an empty or a new"
             " folder for --out."
         )
-
-
-def _pruning_recipe(dense: Model, source: str, avoid: Sequence[str] | None) -> Recipe:
-    """The recipe of the dense run, on the texts of `source`; for the same source the same texts are
-    held out, by the same seed.
-    """
-    if "recipe" not in dense.facts:
-        raise UserError(
-            "The model does not say how it was trained. Prune one that `litotes train` has made."
-        )
+    dense = _load_dense_model(model)
     trained = recipe_of(dict(dense.facts["recipe"]), "the model's recipe")
-    recipe = trained.changed(data__source=source)
+    # the recipe of the dense run: for the same source it holds the same texts out
+    recipe = trained.changed(data__source=data)
     if avoid is not None:
         recipe = recipe.changed(data__avoid=list(avoid))
-    return recipe if recipe.training.held_out else recipe.changed(training__held_out=0.1)
+    if not recipe.training.held_out:
+        recipe = recipe.changed(training__held_out=0.1)
+    texts = prepare(recipe)
+    is_same_data = dense.facts["data"]["sha256"] == texts.whole.fingerprint()
+    known = read_trained_texts(model)
+    plan = PrunePlan(
+        settings,
+        recipe,
+        texts,
+        dense,
+        known,
+        learned_all=is_same_data and not trained.training.held_out,
+        out=out,
+    )
+    _check_labels(dense, texts.train, "--data", data)
+    n_judged = _count_judged(plan)
+    _check_disk(plan)
+    return _with_more_texts(plan, _notes(plan, n_judged))
 
 
-def _check_tasks(dense: Model, data: TrainingData) -> None:
-    """The labels of the source must be those the model answers with."""
-    name_of_data = data.train.name
+def _load_dense_model(folder: str | Path) -> Model:
+    model = load_model(folder)
+    pruning, tasks = model.classifier.encoder.spec.pruning, model.classifier.tasks.values()
+    several = [task.name for task in tasks if task.multi_label]
+    reasons = {
+        f"{folder} is pruned already ({pruning}). Prune the dense model it came from.": (
+            pruning != "none"
+        ),
+        f"{folder} has exits. Prune the model it was made from, and add exits to the pruned one.": (
+            model.exits is not None
+        ),
+        f"This model may give {', '.join(several)} several labels, and a pruning is chosen by the"
+        " macro-F1 of one. Choose a model without that task.": bool(several),
+        "All tasks of this model are answered with a number; a pruning is chosen by macro-F1."
+        " Choose a classifier.": all(task.is_regression for task in tasks),
+        "The model does not say how it was trained. Prune one that `litotes train` has made.": (
+            "recipe" not in model.facts
+        ),
+    }
+    for reason, holds in reasons.items():
+        if holds:
+            raise UserError(reason)
+    return model
+
+
+def _check_labels(dense: Model, corpus: Corpus, option: str, source: str) -> None:
+    """The labels of a source must be those that the model answers with."""
     for name, task in dense.classifier.tasks.items():
-        same_task = data.train.tasks.get(name)
-        if same_task is None:
+        found = corpus.tasks.get(name)
+        if found is None or found.labels != task.labels:
+            words = "no labels"
+            if found is not None:
+                words = f"the labels {', '.join(found.labels) or '(a number)'}"
             raise UserError(
-                f"{name_of_data} has no labels for {name}, which this model answers. Choose"
-                " another source."
-            )
-        if same_task.labels != task.labels:
-            raise UserError(
-                f"{name_of_data} answers {name} with"
-                f" {', '.join(same_task.labels) or 'a number'}, the model with"
-                f" {', '.join(task.labels) or 'a number'}. Choose a source with the same labels."
+                f"{option} {source} has {words} for {name}, which this model answers with"
+                f" {', '.join(task.labels) or 'a number'}. Choose texts with the same labels."
             )
 
 
-def _count_judged(dense: Model, judged: Corpus) -> int:
+def _count_judged(plan: PrunePlan) -> int:
     """How many texts there are to choose by, in the task that has the fewest."""
-    counts = []
-    for name, task in dense.classifier.tasks.items():
-        if task.is_regression:
-            continue
-        n = sum(example.labels.get(name) in task.labels for example in judged)
-        if not n:
-            raise UserError(
-                f"None of the {len(judged)} texts of {judged.name} that are held out to choose by"
-                f" has a label for {name}. Hold out more: train with --set training.held_out=0.2,"
-                " or choose another --data."
-            )
-        counts.append(n)
-    return min(counts)
+    judged, counts = plan.judged, {}
+    for name, task in plan.dense.classifier.tasks.items():
+        if not task.is_regression:
+            counts[name] = sum(example.labels.get(name) in task.labels for example in judged)
+    fewest = min(counts, key=counts.__getitem__)
+    if not counts[fewest]:
+        raise UserError(
+            f"None of the {len(judged)} texts of {judged.name} that are held out to choose by"
+            f" has a label for {fewest}. Hold out more: train with --set training.held_out=0.2,"
+            " or choose another --data."
+        )
+    return counts[fewest] + (len(plan.fold_texts) if plan.settings.folds else 0)
 
 
-def _check_disk(dense: Model, out: Path, settings: PruneSettings) -> None:
+def _check_disk(plan: PrunePlan) -> None:
     """The weights of every phase are kept until a model is chosen."""
-    n_bytes = sum(tensor.nbytes for tensor in dense.classifier.state_dict().values())
+    settings, out = plan.settings, plan.out
+    n_bytes = sum(tensor.nbytes for tensor in plan.dense.classifier.state_dict().values())
     n_trained = 1 + len(set(settings.targets)) + 2 * settings.control
     # a fold has a dense model of its own, and its weights go when its answers are known
     n_kept = n_trained + _N_STATES + bool(settings.folds) * (1 + n_trained)
@@ -201,9 +288,9 @@ def _check_disk(dense: Model, out: Path, settings: PruneSettings) -> None:
         )
 
 
-def _notes(dense: Model, data: TrainingData, n_judged: int) -> list[str]:
+def _notes(plan: PrunePlan, n_judged: int) -> list[str]:
     notes = []
-    if data.reserved is None and has_learned_all(dense, data):
+    if plan.data.reserved is None and plan.learned_all:
         notes.append(
             "The dense model was trained with held_out = 0, so it has learned the very texts that"
             " are chosen by, and losses on them come out too large. Train it with --set"
@@ -217,8 +304,61 @@ def _notes(dense: Model, data: TrainingData, n_judged: int) -> list[str]:
     return notes
 
 
-def has_learned_all(dense: Model, data: TrainingData) -> bool:
-    """Whether the dense model was trained on these very texts without holding any out."""
-    recipe = recipe_of(dict(dense.facts["recipe"]), "the model's recipe")
-    is_same_data = dense.facts["data"]["sha256"] == data.whole.fingerprint()
-    return is_same_data and not recipe.training.held_out
+def _with_more_texts(plan: PrunePlan, notes: list[str]) -> PrunePlan:
+    """The plan with the texts of `held_out` and `unlabelled`, and what the user should know of
+    them.
+
+    What the dense model learned from, or another set of texts has, is left out: each text plays
+    one part.
+    """
+    settings, data, known = plan.settings, plan.data, plan.dense_texts
+    used = {*map(text_hash, data.seen()), *map(text_hash, unlabelled_texts(data)), *(known or ())}
+    reporting: Corpus | None = None
+    unlabelled: tuple[Example, ...] = ()
+    if known is None and (settings.held_out or settings.unlabelled):
+        notes.append(
+            "The model does not say which texts it was trained on: some of --held-out or"
+            " --unlabelled may be among them."
+        )
+    if settings.held_out is not None:
+        tasks, corpus = list(plan.dense.classifier.tasks), load(settings.held_out)
+        _check_labels(plan.dense, corpus, "--held-out", settings.held_out)
+        chosen = corpus.where(task=tasks)
+        fresh = _unused(chosen, used)
+        for name in tasks:
+            if not any(name in example.labels for example in fresh):
+                raise UserError(
+                    f"--held-out {settings.held_out}: none of its {len(corpus)} texts is both"
+                    f" labelled for {name} and new to the model. Choose texts that nothing was"
+                    " trained on."
+                )
+        left_out = _left_out(len(chosen) - len(fresh))
+        notes.append(f"{len(fresh)} texts of {corpus.name} report and do not choose{left_out}.")
+        reporting = replace(chosen, examples=fresh)
+        used |= set(map(text_hash, fresh))
+    if settings.unlabelled is not None:
+        used |= set(map(text_hash, data.test or ()))
+        corpus = load(settings.unlabelled)
+        fresh = _unused(corpus, used)
+        if not fresh:
+            raise UserError(
+                f"--unlabelled {settings.unlabelled}: all of its {len(corpus)} texts are trained"
+                " on, chosen by or tested on already. Choose other texts of the same kind."
+            )
+        left_out = _left_out(len(corpus) - len(fresh))
+        notes.append(
+            f"{len(fresh)} texts of {corpus.name} count by agreement alone{left_out}. They must be"
+            " of the same kind as those to be answered."
+        )
+        unlabelled = tuple(replace(example, labels={}) for example in fresh)
+    return replace(plan, notes=tuple(notes), unlabelled=unlabelled, reporting=reporting)
+
+
+def _unused(corpus: Corpus, used: Collection[str]) -> tuple[Example, ...]:
+    """Each text once, those in use left out."""
+    once = {example_key(example): example for example in corpus}
+    return tuple(example for example in once.values() if text_hash(example) not in used)
+
+
+def _left_out(n: int) -> str:
+    return f" ({n} others were used already, or come twice)" if n else ""
