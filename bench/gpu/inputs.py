@@ -13,7 +13,7 @@ from torch import Tensor
 from bench.entmax import SPREAD
 
 if TYPE_CHECKING:  # its kernels need Triton
-    from litotes.kernels.forward import Packed
+    from litotes.kernels.attention import Packed
 
 N_ATTENTION_HEADS = 12
 HEAD_WIDTH = 64
@@ -58,7 +58,7 @@ class Inputs:
         """For our kernels. block: how many neighbouring queries belong together. trains: with a
         backward pass.
         """
-        from litotes.kernels.forward import Packed
+        from litotes.kernels.attention import Packed
 
         device = self.query.device
         ends = np.cumsum(self.lengths)

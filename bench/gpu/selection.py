@@ -75,8 +75,7 @@ def importance(bench: GpuBench) -> GpuGroup:
 
 def _attention(bench: GpuBench, name: str) -> Candidate:
     from litotes.encoder.attention.rule import RowRule
-    from litotes.kernels.attention import packed_attention
-    from litotes.kernels.forward import Wanted
+    from litotes.kernels.attention import Wanted, packed_attention
 
     lengths = _lengths_of_a_bucket(bench)
     draw = partial(Inputs.draw, lengths, device=bench.device, dtype=bench.dtype)

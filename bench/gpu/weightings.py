@@ -70,8 +70,7 @@ class Ours:
 
     def bind(self, inputs: Inputs) -> Bound:
         """Tiles and boundaries lie on the device already, as they do in a pass."""
-        from litotes.kernels.attention import packed_attention
-        from litotes.kernels.forward import Wanted
+        from litotes.kernels.attention import Wanted, packed_attention
 
         inputs, rule = inputs.with_gradients(), self.rule(inputs.query.device)
         by_trains = {

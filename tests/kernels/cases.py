@@ -18,8 +18,7 @@ from litotes.encoder.attention.rule import LONGEST, RowRule, kept_counts
 from litotes.encoder.attention.softmax import Softmax
 from litotes.encoder.attention.top_k import TopK
 from litotes.encoder.attention.weighting import Weighting
-from litotes.kernels.attention import packed_attention
-from litotes.kernels.forward import Attended, DistanceBias, Packed, Wanted
+from litotes.kernels.attention import Attended, DistanceBias, Packed, Wanted, packed_attention
 from litotes.kernels.tiles import Shape, Tiles, shapes_for, tile_numbers
 
 LENGTHS = (1, 5, 33)

@@ -19,8 +19,7 @@ from cases import (
 )
 
 from litotes.encoder.attention.rule import RowRule
-from litotes.kernels.attention import packed_attention
-from litotes.kernels.forward import Packed, Wanted
+from litotes.kernels.attention import Packed, Wanted, packed_attention
 
 CLOSE = {torch.float32: 2e-5, torch.float16: 3e-3}
 DTYPES = pytest.mark.parametrize("dtype", CLOSE, ids=["float32", "float16"])

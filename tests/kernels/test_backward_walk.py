@@ -21,8 +21,8 @@ from cases import (
 )
 
 from litotes.encoder.attention.rule import LONGEST, RowRule
-from litotes.kernels import backward_walk
-from litotes.kernels.backward_walk import Blocks
+from litotes.kernels import attention
+from litotes.kernels.attention import Blocks
 
 CLOSE = 3e-3
 HALF = torch.float16
@@ -31,7 +31,7 @@ HALF = torch.float16
 @pytest.fixture
 def all_walk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short texts too, which is quicker to try."""
-    monkeypatch.setattr(backward_walk, "WALKS_BEYOND", 0)
+    monkeypatch.setattr(attention, "WALKS_BEYOND", 0)
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -69,8 +69,8 @@ def test_widths(head_width: int, device: torch.device) -> None:
 def test_sizes_of_blocks(
     held: int, step: int, rule: str, monkeypatch: pytest.MonkeyPatch, device: torch.device
 ) -> None:
-    monkeypatch.setattr(backward_walk, "BY_QUERY", Blocks(held, step, 4, 2))
-    monkeypatch.setattr(backward_walk, "BY_KEY", Blocks(step, held, 4, 2))
+    monkeypatch.setattr(attention, "BY_QUERY", Blocks(held, step, 4, 2))
+    monkeypatch.setattr(attention, "BY_KEY", Blocks(step, held, 4, 2))
     case = Case(rule, lengths=(5, 140), n_heads=1)
     assert gradient_error(case, device, HALF) < CLOSE
 
@@ -111,7 +111,7 @@ def test_walks_to_where_whole_rows_lead(
 ) -> None:
     case = Case(rule, lengths=(140,), n_heads=1)
     walked = gradients(case, device, HALF)
-    monkeypatch.setattr(backward_walk, "WALKS_BEYOND", LONGEST)
+    monkeypatch.setattr(attention, "WALKS_BEYOND", LONGEST)
     whole = gradients(case, device, HALF)
     assert relative_gap(walked, whole) < CLOSE
 

@@ -13,7 +13,7 @@ pytest.importorskip("triton", reason="Triton is not installed: its kernels are n
 import triton
 import triton.language as tl
 
-from litotes.kernels.dropout_kernel import keeps_weight
+from litotes.kernels.forward_kernels import keeps_weight
 
 N_ROWS, N_KEYS, N_HEADS = 256, 512, 4
 DROPOUT = 0.1

@@ -19,7 +19,7 @@ from cases import (
 )
 
 from litotes.encoder.attention.rule import RowRule
-from litotes.kernels.forward import Packed, attend
+from litotes.kernels.attention import Packed, attend
 from litotes.kernels.tiles import Shape, Tiles
 
 CLOSE = {torch.float32: 2e-5, torch.float16: 5e-3}

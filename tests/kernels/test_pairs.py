@@ -11,7 +11,7 @@ from cases import Case, all_rules, forward_error
 
 from litotes.encoder.attention.rule import RowRule
 from litotes.encoder.attention.simplex import entmax
-from litotes.kernels.forward import Packed, attend
+from litotes.kernels.attention import Packed, attend
 from litotes.kernels.tiles import HALVES, PAIRED, Tiles
 
 CLOSE = 5e-3

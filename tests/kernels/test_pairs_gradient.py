@@ -20,7 +20,6 @@ from cases import (
     run_kernels,
 )
 
-from litotes.kernels import forward, tiles
 from litotes.kernels.tiles import HALVES, PAIRED_IN_TRAINING, WHOLE, shapes_for
 
 CLOSE = 3e-3
@@ -140,13 +139,6 @@ def test_far_from_0_the_best_keys_are_told_apart(rule: str, device: torch.device
         its_rule, _ = all_rules(1, device)[rule]
         errors.append(run_kernels(case, inputs, its_rule).mixed.detach())
     torch.testing.assert_close(*errors, atol=5e-3, rtol=0.0)
-
-
-@pytest.mark.usefixtures("all_pairs")
-def test_without_a_centre(monkeypatch: pytest.MonkeyPatch, device: torch.device) -> None:
-    monkeypatch.setattr(forward, "TRAINS_CENTRED", False)
-    case = Case("squares", lengths=(70,), n_heads=1, halves=True)
-    assert gradient_error(case, device, HALF) < 3 * CLOSE
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # an infinity less an infinity

@@ -9,7 +9,7 @@ pytest.importorskip("triton", reason="Triton is not installed: its kernels are n
 
 from cases import Case, all_rules, in_double, make_inputs, relative_gap, run_plain
 
-from litotes.kernels.forward import Attended, Packed, Wanted, attend
+from litotes.kernels.attention import Attended, Packed, Wanted, attend
 from litotes.kernels.tiles import LONG, SHORT, WHOLE, Shape, Tiles, tile_numbers
 
 CLOSE = {torch.float32: 2e-5, torch.float16: 2e-3}

@@ -17,8 +17,7 @@ from litotes.encoder.attention.keep_all import KeepAll
 from litotes.encoder.attention.rule import LONGEST, RowRule
 from litotes.encoder.layout import BucketLayout
 from litotes.encoder.route import Route, RouteOptions, Stage
-from litotes.kernels.attention import packed_attention
-from litotes.kernels.forward import Attended, DistanceBias, Packed, Wanted
+from litotes.kernels.attention import Attended, DistanceBias, Packed, Wanted, packed_attention
 from litotes.kernels.products import Products
 from litotes.kernels.selection import (
     Staying,

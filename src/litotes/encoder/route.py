@@ -22,7 +22,7 @@ from torch import Tensor
 
 from litotes.encoder.attention.pruning import Plan, round_share
 from litotes.encoder.attention.rule import LONGEST
-from litotes.kernels.route_kernel import lay_out_stages
+from litotes.kernels.selection import lay_out_stages
 from litotes.kernels.tiles import (
     Numbers,
     Shape,
@@ -131,7 +131,7 @@ class Stage:
 class Route:
     """The stages, and the texts themselves: pieces, positions and segments are (piece,).
 
-    block: where all of it lies; counts, stage_numbers: what route_kernel.py reads besides.
+    block: where all of it lies; counts, stage_numbers: what `lay_out_stages` reads besides.
     first_bounds: of first pieces alone; first_tiles: the tiles they ask with in the last layer.
     """
 

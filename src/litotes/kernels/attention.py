@@ -1,4 +1,10 @@
-"""Attention over packed texts, with its gradient."""
+"""Attention over packed texts, with its gradient: which kernel is launched for which texts.
+
+    mixed = weights(query · keyᵀ / √d + bias) · value      text by text, attention head by head
+
+Each launch does all texts of one shape (tiles.py). Rows that fit the chip are held whole; longer
+ones are walked block by block, or lie there as pairs of halves (long_rows.py).
+"""
 
 from __future__ import annotations
 
@@ -7,14 +13,137 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+import triton
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from litotes.encoder.attention.rule import RowRule
-from litotes.kernels.backward import pull_back
-from litotes.kernels.forward import Attended, Packed, Wanted, attend
-from litotes.kernels.tiles import Tiles
-from litotes.kernels.towards import Remembered, Towards
+from litotes.encoder.attention.rule import LONGEST, RowRule
+from litotes.kernels.backward_kernels import (
+    key_value_gradient,
+    query_gradient,
+    walk_for_keys,
+    walk_for_queries,
+)
+from litotes.kernels.forward_kernels import attend_tile, walk_keys
+from litotes.kernels.long_rows import attend_pairs
+from litotes.kernels.tiles import PAIRED, Shape, Tiles
+
+CLOSE = {torch.float32: 1.2e-7, torch.float16: 1e-6, torch.bfloat16: 1e-5}
+"""What may be missing from a sum of 1 when entmax stops looking: under what the type can show."""
+
+MOST_REGISTERS = 128
+"""Of a thread that adds up what 128 keys received in half precision. With 128 of them as many
+programs fit as where nobody asks, and a few numbers lie in slower memory.
+"""
+
+AMISS = {torch.float16: 4e-3, torch.bfloat16: 1.25e-2}
+"""By how much the sum of a long row's powers may be amiss before its reach is looked for again with
+exact sums: what then is amiss with the weights is about as much as the type cannot show.
+"""
+
+PAIRS_TOGETHER = 2
+"""Pairs of blocks of keys that a walk takes at a time, on Hopper alone: elsewhere there may be no
+room for so many keys.
+"""
+
+CHIP = 2**16
+"""Bytes of keys, or of values, that lie on the chip at a time."""
+
+MOST_PAIRS = 2**13
+"""Pairs of a query and a key in a program of whole rows: weights, and what pulls on them, lie in
+registers together. Beyond that they no longer fit (ptxas, sm_90); with more than these two, half.
+"""
+
+WIDE_BLOCK = 2**14
+"""Bytes of a block of keys: two sums of its shape lie in registers."""
+
+WALKS_BEYOND = 64
+"""The gradients of longer texts are walked, shorter ones lie on the chip whole. LONGEST: none is
+walked.
+"""
+
+WIDEST = 128
+"""Of an attention head: two sums of so many columns fit the registers beside all else."""
+
+EVEN = 128
+"""Each text's rows are filled up to a multiple of it: no block of queries is larger."""
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """held: rows that a program has all the time. step: rows of the other side that come by.
+
+    most_registers: of a thread; 168 are the most for three programs of 4 warps at a time.
+    """
+
+    held: int
+    step: int
+    n_warps: int
+    n_stages: int
+    most_registers: int | None = None
+
+
+BY_QUERY = Blocks(64, 32, 4, 3, 168)
+BY_KEY = Blocks(64, 64, 4, 3, 168)
+"""For attention heads of up to 64 columns: the quickest of six and of seven on an H200."""
+
+
+@dataclass(frozen=True)
+class DistanceBias:
+    """MPNet's bias. buckets: by distance from −LONGEST to LONGEST. (2 × LONGEST + 1,)
+
+    by_bucket: (bucket, attention_head), float32. origin: each piece's place in its text. (piece,)
+    """
+
+    buckets: Tensor
+    by_bucket: Tensor
+    origin: Tensor
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Queries, keys and values of texts laid end to end, each (piece, attention_head, head_width).
+
+    query_bounds, key_bounds: where each text begins, and where the last one ends. (text + 1,)
+    alive: the attention heads each text still uses, as bits. (text,)
+    """
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    query_bounds: Tensor
+    key_bounds: Tensor
+    tiles: Sequence[Tiles]
+    bias: DistanceBias | None = None
+    alive: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a launch writes besides the output.
+
+    importance: "none", "received" or "value". n_slots: tiles of the longest text.
+    """
+
+    importance: str = "none"
+    head_size: bool = False
+    row_numbers: bool = False
+    n_slots: int = 1
+
+
+@dataclass(frozen=True)
+class Attended:
+    """mixed: (piece, attention_head, head_width). received: (slot, attention_head, piece).
+
+    head_size: (text, slot, attention_head). row_numbers: (3, attention_head, piece). chosen: bits
+    of the chosen keys, (attention_head, piece, word).
+    """
+
+    mixed: Tensor
+    received: Tensor | None = None
+    head_size: Tensor | None = None
+    row_numbers: Tensor | None = None
+    chosen: Tensor | None = None
 
 
 def packed_attention(
@@ -36,14 +165,18 @@ def packed_attention(
     key_tiles: tiles of the keys, where the queries are others than the keys.
     """
     by_bucket = None if packed.bias is None else packed.bias.by_bucket
-    sources = _sources(packed, stacked)
+    if stacked is None:
+        sources: tuple[Tensor, ...] = packed.query, packed.key, packed.value
+    else:
+        sources = (stacked,) if stacked.shape[1] == 3 else (packed.query, stacked)
     learned = [tensor for tensor in (rule.alpha, by_bucket, *sources) if tensor is not None]
     if not (torch.is_grad_enabled() and any(tensor.requires_grad for tensor in learned)):
         return attend(packed, rule, wanted=wanted, dropout=dropout, seed=seed)
     if key_tiles is None and packed.query_bounds is not packed.key_bounds:
         raise ValueError("queries that are not the keys need key_tiles for their gradient")
+    nothing = torch.empty(0)  # autograd saves these three, and may change where they lie
     call = _Call(
-        packed=replace(packed, query=_NOTHING, key=_NOTHING, value=_NOTHING),
+        packed=replace(packed, query=nothing, key=nothing, value=nothing),
         rule=rule,
         wanted=replace(wanted, row_numbers=True),
         dropout=dropout,
@@ -53,8 +186,146 @@ def packed_attention(
     return Attended(*_PackedAttention.apply(call, rule.alpha, by_bucket, *sources))
 
 
-_NOTHING = torch.empty(0)
-"""In the place of tensors that autograd saves, and may change where they lie."""
+def attend(
+    packed: Packed,
+    rule: RowRule,
+    *,
+    wanted: Wanted = Wanted(),  # noqa: B008 - frozen
+    dropout: float = 0.0,
+    seed: Tensor | None = None,
+) -> Attended:
+    """Without a gradient; of what a gradient needs, what is `wanted`."""
+    query, dtype = packed.query, packed.query.dtype
+    n_queries, n_heads, head_width = query.shape
+    n_keys, n_texts = len(packed.key), len(packed.key_bounds) - 1
+    new, single = query.new_empty, torch.float32
+    # a gradient may come from rows of no text: what was in memory before must not get into it
+    new_mixed = query.new_zeros if wanted.row_numbers else new
+    has_importance = wanted.importance != "none"
+    has_choice = wanted.row_numbers and rule.chooses
+    out = Attended(
+        new_mixed(n_queries, n_heads, head_width),
+        new(wanted.n_slots, n_heads, n_keys, dtype=single) if has_importance else None,
+        new(n_texts, wanted.n_slots, n_heads, dtype=single) if wanted.head_size else None,
+        new(3, n_heads, n_queries, dtype=single) if wanted.row_numbers else None,
+        new(n_heads, n_queries, LONGEST // 32, dtype=torch.int32) if has_choice else None,
+    )
+    arguments = _arguments(packed, rule, dropout, seed) | {
+        "MIXED": out.mixed,
+        "RECEIVED": out.received,
+        "HEAD_SIZE": out.head_size,
+        "ROW_NUMBERS": out.row_numbers,
+        "CHOSEN": out.chosen,
+        "n_slots_apart": n_keys,
+        "n_slots": wanted.n_slots,
+        "missing": CLOSE[dtype],
+        "IMPORTANCE": wanted.importance,
+        "WITH_HEAD_SIZE": wanted.head_size,
+        "WITH_ROW_NUMBERS": wanted.row_numbers,
+    }
+    for tiles in packed.tiles:
+        kernel, own = _forward_kernel(tiles.shape, rule, wanted, query)
+        _launch(kernel, len(tiles.numbers), arguments, TILES=tiles.numbers, **own)
+    return out
+
+
+def _forward_kernel(
+    shape: Shape, rule: RowRule, wanted: Wanted, query: Tensor
+) -> tuple[Any, dict[str, Any]]:
+    """The kernel for texts of a shape, and what it alone is told."""
+    own: dict[str, Any] = {"ROWS": shape.rows, "num_warps": shape.n_warps}
+    is_precise = query.dtype == torch.float32
+    if not shape.walks:
+        step = step_of(query.shape[-1], shape.span, query.element_size())
+        has_limit = wanted.importance != "none" and shape.span == 128 and not is_precise
+        limit = MOST_REGISTERS if has_limit else None
+        return attend_tile, own | {"STEP": step, "SPAN": shape.span, "maxnreg": limit}
+    if rule.name == "softmax":
+        return walk_keys, own | {"PART": shape.block, "num_stages": 2}
+    assert rule.name in PAIRED
+    # the order of a product's results in the registers is known of Hopper alone (pairs.py)
+    on_hopper = is_hopper(query.device)
+    return attend_pairs, own | {
+        "PART": shape.block,
+        "amiss": AMISS[query.dtype],
+        # a gradient has products that are not rounded, whose weights the row's numbers should fit
+        "CENTRED": wanted.row_numbers,
+        "PRODUCTS": on_hopper,
+        "TOGETHER": PAIRS_TOGETHER if on_hopper else 1,
+    }
+
+
+def _arguments(
+    packed: Packed, rule: RowRule, dropout: float, seed: Tensor | None
+) -> dict[str, Any]:
+    """What all kernels are told of a call, by the names of their arguments."""
+    query, key, value, bias = packed.query, packed.key, packed.value, packed.bias
+    n_queries, n_heads, head_width = query.shape
+    return {
+        "QUERY": query,
+        "KEY": key,
+        "VALUE": value,
+        "query_stride": query.stride(0),
+        "key_stride": key.stride(0),
+        "value_stride": value.stride(0),
+        "QUERY_BOUNDS": packed.query_bounds,
+        "KEY_BOUNDS": packed.key_bounds,
+        "ALPHA": rule.alpha,
+        "KEPT": rule.kept,
+        "ORIGIN": None if bias is None else bias.origin,
+        "BUCKETS": None if bias is None else bias.buckets,
+        "BIAS": None if bias is None else bias.by_bucket,
+        "ALIVE": packed.alive,
+        "SEED": seed,
+        "n_rows_apart": n_queries,
+        "scale": head_width**-0.5,
+        "dropout": dropout,
+        "N_HEADS": n_heads,
+        "HEAD_WIDTH": head_width,
+        "WIDTH": whole_width(head_width),
+        "FARTHEST": LONGEST,
+        "SHIFT": rule.block - 1,
+        "BLOCK": rule.block,
+        "RULE": rule.name,
+        "CHOOSES": rule.chooses,
+        "PRECISE": query.dtype == torch.float32,
+        "WITH_BIAS": bias is not None,
+        "WITH_ALIVE": packed.alive is not None,
+        "WITH_DROPOUT": dropout > 0,
+    }
+
+
+def _launch(kernel: Any, n_programs: int, arguments: dict[str, Any], **own: Any) -> None:
+    """A program for each attention head of each of so many parts, told what the kernel asks for."""
+    if n_programs == 0:
+        return
+    # where there is no tensor the kernel is told some other, which it never reads
+    nothing = arguments["KEY_BOUNDS"]
+    told = {
+        name: nothing if arguments[name] is None else arguments[name]
+        for name in kernel.arg_names
+        if name in arguments and name not in own
+    }
+    kernel[(n_programs, arguments["N_HEADS"])](**told, **own)
+
+
+def whole_width(head_width: int) -> int:
+    """An attention head's width as kernels hold it: a power of 2, as products want it."""
+    return max(16, triton.next_power_of_2(head_width))
+
+
+def step_of(head_width: int, span: int, bytes_each: int) -> int:
+    """How much of an attention head's width is on the chip at a time."""
+    step = whole_width(head_width)
+    while step > 16 and step * span * bytes_each > CHIP:
+        step //= 2
+    return step
+
+
+def is_hopper(device: torch.device) -> bool:
+    if device.type != "cuda" or torch.version.hip is not None:
+        return False
+    return torch.cuda.get_device_capability(device)[0] == 9
 
 
 @dataclass(frozen=True)
@@ -97,34 +368,33 @@ class _PackedAttention(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, to_mixed: Tensor | None, *_: Tensor | None) -> tuple[Tensor | None, ...]:
-        n_inputs = len(ctx.needs_input_grad)
         if to_mixed is None:
-            return (None,) * n_inputs
+            return (None,) * len(ctx.needs_input_grad)
         mixed, row_numbers, chosen, alpha, by_bucket, *sources = ctx.saved_tensors
         call: _Call = ctx.call
         packed, rule = call.about(sources, alpha, by_bucket)
         # rows that belong to no text are written by nobody
         to_sources = [source.new_zeros(source.shape) for source in sources]
-        learns_alpha = ctx.needs_input_grad[1]
-        to_alpha = torch.zeros_like(row_numbers[0]) if learns_alpha else None
-        to_bias = pull_back(
-            to_mixed.contiguous(),
-            packed,
-            rule,
-            Remembered(row_numbers, mixed, chosen, call.dropout, call.seed),
-            Towards(*_split(to_sources), alpha=to_alpha),
-            key_tiles=call.key_tiles,
-        )
+        to_query, to_key, to_value = _split(to_sources)
+        to_alpha = torch.zeros_like(row_numbers[0]) if ctx.needs_input_grad[1] else None
+        arguments = _arguments(packed, rule, call.dropout, call.seed) | {
+            "MIXED": mixed,
+            "TO_MIXED": to_mixed.contiguous(),
+            "ROW_NUMBERS": row_numbers,
+            "CHOSEN": chosen,
+            "TO_QUERY": to_query,
+            "TO_KEY": to_key,
+            "TO_VALUE": to_value,
+            "TO_ALPHA": to_alpha,
+            "to_query_stride": to_query.stride(0),
+            "to_key_stride": to_key.stride(0),
+            "to_value_stride": to_value.stride(0),
+            "WITH_ALPHA": to_alpha is not None,
+        }
+        to_bias = _pull_back(arguments, packed, rule, call.key_tiles)
         # (attention_head,)
         by_head = None if to_alpha is None else to_alpha.sum(1).to(alpha.dtype)
         return (None, by_head, to_bias, *to_sources)
-
-
-def _sources(packed: Packed, stacked: Tensor | None) -> tuple[Tensor, ...]:
-    """The tensors that hold query, key and value."""
-    if stacked is None:
-        return packed.query, packed.key, packed.value
-    return (stacked,) if stacked.shape[1] == 3 else (packed.query, stacked)
 
 
 def _split(sources: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
@@ -134,3 +404,111 @@ def _split(sources: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
         parts += source.unbind(1) if source.dim() == 4 else [source]
     query, key, value = parts
     return query, key, value
+
+
+def _pull_back(
+    arguments: dict[str, Any], packed: Packed, rule: RowRule, key_tiles: Sequence[Tiles]
+) -> Tensor | None:
+    """Writes the gradients; gives that of the bias, (bucket, attention_head), if any.
+
+    Tiles of different shapes have different texts: the order of the launches does not matter.
+    """
+    row_numbers, bias = arguments["ROW_NUMBERS"], packed.bias
+    arguments["ROW_MEAN"] = torch.zeros_like(row_numbers[0])  # (attention_head, piece)
+    to_bias = None if bias is None else torch.zeros_like(bias.by_bucket)
+    for tiles in packed.tiles:
+        if len(tiles.numbers) and not _walks_back(tiles.shape, packed):
+            by_bucket = _pull_queries(arguments, tiles, packed, rule)
+            if to_bias is not None and by_bucket is not None:
+                to_bias = to_bias + by_bucket.sum(0).T
+    for tiles in key_tiles:
+        if not _walks_back(tiles.shape, packed):
+            _pull_keys(arguments, tiles, packed)
+    _walk_back(arguments, packed)
+    return to_bias
+
+
+def _pull_queries(
+    arguments: dict[str, Any], tiles: Tiles, packed: Packed, rule: RowRule
+) -> Tensor | None:
+    """Gives each program's part of the bias's gradient. (program, attention_head, bucket)"""
+    query, bias, shape = packed.query, packed.bias, tiles.shape
+    is_single = query.dtype == torch.float32
+    has_more = rule.name == "powers" or bias is not None or is_single
+    # of a tile's queries a program does a power of 2, as all of these are
+    n_rows = min(shape.rows, max(16, MOST_PAIRS // (2 if has_more else 1) // shape.span))
+    n_programs = len(tiles.numbers) * (shape.rows // n_rows)
+    n_buckets = 1 if bias is None else len(bias.by_bucket)
+    to_bias = None
+    if bias is not None:
+        to_bias = bias.by_bucket.new_zeros(n_programs, query.shape[1], n_buckets)
+    _launch(
+        query_gradient, n_programs, arguments | {"TO_BIAS": to_bias},
+        TILES=tiles.numbers, STEP=step_of(query.shape[-1], shape.span, query.element_size()),
+        TILE_ROWS=shape.rows, ROWS=n_rows, SPAN=shape.span, N_BUCKETS=n_buckets,
+        num_warps=8 if shape.span >= 128 or is_single else shape.n_warps,
+    )  # fmt: skip
+    return to_bias
+
+
+def _pull_keys(arguments: dict[str, Any], tiles: Tiles, packed: Packed) -> None:
+    shape, bytes_each, width = tiles.shape, packed.query.element_size(), arguments["WIDTH"]
+    n_keys = min(128 // bytes_each, shape.span, max(16, WIDE_BLOCK // (width * bytes_each)))
+    is_single = packed.query.dtype == torch.float32
+    has_more = packed.bias is not None or arguments["WITH_DROPOUT"] or is_single
+    _launch(
+        key_value_gradient, len(tiles.numbers) * -(-shape.rows // n_keys), arguments,
+        TILES=tiles.numbers, TILE_ROWS=shape.rows, KEYS=n_keys, QUERIES=n_keys,
+        num_warps=8 if n_keys * width > 2**12 or has_more else 4,
+        num_stages=1 if is_single else 2,
+    )  # fmt: skip
+
+
+def _walks_back(shape: Shape, packed: Packed) -> bool:
+    """Whether the gradient of this shape's texts is walked. A bias is not: its own gradient adds
+    up by bucket what each pair pulls, and that is known after a walk only.
+    """
+    return (
+        shape.span > WALKS_BEYOND
+        and packed.query.dtype != torch.float32
+        and packed.query.shape[-1] <= WIDEST
+        and packed.bias is None
+        and packed.query_bounds is packed.key_bounds
+    )
+
+
+def _walk_back(arguments: dict[str, Any], packed: Packed) -> None:
+    """Writes the gradients of all texts whose shape `_walks_back`, each walk in one launch."""
+    spans: dict[bool, list[int]] = {True: [0], False: [0]}
+    for tiles in packed.tiles:
+        if len(tiles.numbers):
+            spans[_walks_back(tiles.shape, packed)].append(tiles.shape.span)
+    longest = max(spans[True])
+    n_pieces, n_heads, head_width = packed.query.shape
+    n_texts = len(packed.key_bounds) - 1
+    n_lines = (n_pieces // EVEN + n_texts + 1) * EVEN
+    if longest == 0:
+        return
+    chosen = arguments["CHOSEN"]
+    # from one walk to the other (`walk_for_queries` says what)
+    arguments = arguments | {
+        "LINES": arguments["ROW_NUMBERS"].new_zeros(n_heads, 3, n_lines),
+        "TURNED": None if chosen is None else chosen.new_empty(n_heads, LONGEST // 32, n_lines),
+        "n_lines": n_lines,
+        "n_shorter": max(spans[False]),
+        "EVEN": EVEN,
+    }
+    for kernel, blocks, held, step in (
+        (walk_for_queries, BY_QUERY, "ROWS", "KEYS"),
+        (walk_for_keys, BY_KEY, "KEYS", "QUERIES"),
+    ):
+        wide, most_registers = head_width > 64, blocks.most_registers
+        n_blocks = -(-longest // blocks.held)
+        # twice the columns leave room for half the pairs; they, or random numbers, need registers
+        n_step = max(32, blocks.step // 2) if wide else blocks.step
+        own = {held: blocks.held, step: n_step, "n_blocks": n_blocks}
+        _launch(
+            kernel, n_texts * n_blocks, arguments, **own,
+            num_warps=blocks.n_warps, num_stages=blocks.n_stages,
+            maxnreg=None if wide or arguments["WITH_DROPOUT"] else most_registers,
+        )  # fmt: skip

@@ -20,7 +20,7 @@ class Shape:
     """Texts of up to `span` keys, `rows` queries a tile, and the warps that work on it.
 
     block: keys that a program looks at together: all of them, or else it walks from block to block,
-    for softmax in float32 (walk_kernel.py), for others in half precision (pairs_kernel.py).
+    for softmax in float32 (`walk_keys`), for others in half precision (long_rows.py).
     """
 
     span: int
@@ -129,3 +129,6 @@ def most_tiles(
         most.append(min(texts * of_one, texts + (n_pieces + texts * shift) // shape.rows))
         shortest = shape.span + 1
     return most
+
+
+# From the texts' lengths to all boundaries and tiles, in one launch: a program for each stage.

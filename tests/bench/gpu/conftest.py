@@ -110,9 +110,7 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> list[Wanted]:
             mixed.append(own.to(rows[0].dtype).attend(*rows)[0].transpose(0, 1))
         return Attended(torch.cat(mixed))
 
-    forward = module("forward", Packed=Packed, Wanted=Wanted)
-    attention = module("attention", packed_attention=packed_attention)
-    monkeypatch.setitem(sys.modules, "litotes.kernels.forward", forward)
+    attention = module("attention", packed_attention=packed_attention, Packed=Packed, Wanted=Wanted)
     monkeypatch.setitem(sys.modules, "litotes.kernels.attention", attention)
     return asked
 

@@ -15,7 +15,7 @@ LONGEST = 1024
 
 @dataclass(frozen=True)
 class RowRule:
-    """What the kernels compute, by name (row_weights.py).
+    """What the kernels compute, by name (kernels/rules.py).
 
     alpha: of each attention head, for `powers`. (attention_head,)
     kept: how many of n keys, or of n blocks of keys, a row keeps, for n from 0 to LONGEST. (n,)

@@ -1,51 +1,130 @@
-"""Rows of up to 512 keys in half precision: affinities lie on the chip as pairs (pairs.py).
-
-Every second block of keys shares its registers with the one before: four tensors of pairs hold a
-row. Each is computed while the next keys are on their way; then the row is weighed where it lies,
-and a second walk over the pairs mixes the values.
-
-    behind  = affinity − best of the row      exact where it matters: near 0
-    weights = rule(behind), not yet divided by their sum
-"""
+"""Affinities of rows that lie on the chip as pairs of halves (pairs.py), block by block."""
 
 from __future__ import annotations
 
 import triton
 import triton.language as tl
 
-from litotes.kernels.dropout_kernel import keeps_weight
-from litotes.kernels.forward_kernel import product, store_nothing, store_row_numbers
-from litotes.kernels.pair_affinities import gather_pairs
-from litotes.kernels.pair_choice import (
-    kept_reach,
-    minus,
-    only_kept,
-    store_kept,
-    without_late,
+from litotes.kernels.forward_kernels import (
+    distance_bias,
+    keeps_weight,
+    load_rows,
+    product,
+    store_mixed,
+    store_nothing,
+    store_received,
+    store_row_numbers,
+    sum_of_squares,
 )
-from litotes.kernels.pair_rows import row_sums
-from litotes.kernels.pair_rules import (
+from litotes.kernels.pairs import (
     N_PAIRS,
     exact_reach,
+    first_as,
+    first_of,
     for_all,
+    kept_reach,
+    larger,
+    minus,
+    moved,
+    only_kept,
+    pair,
+    plus,
+    plus_if_positive,
     powers_excess,
     powers_reach,
     rounded,
-    squares_reach,
-)
-from litotes.kernels.pairs import (
-    first_as,
-    first_of,
-    moved,
-    plus,
-    plus_if_positive,
+    row_best,
+    row_sums,
     second_as,
     second_of,
+    squares_reach,
+    store_kept,
     times,
+    without_late,
 )
-from litotes.kernels.received_kernel import store_received, sum_of_squares
-from litotes.kernels.row_weights import LOG2_E, largest, quick_log2
-from litotes.kernels.walk_kernel import load_rows, store_mixed
+from litotes.kernels.rules import LOG2_E, largest, quick_log2
+
+
+@triton.jit
+def part_affinities(
+    query, KEY, query_number, start, query_live, n_keys, ORIGIN, BUCKETS, BIAS, key_start,
+    key_stride, head, scale, N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr,
+    WIDTH: tl.constexpr, ROWS: tl.constexpr, PART: tl.constexpr, FARTHEST: tl.constexpr,
+    WITH_BIAS: tl.constexpr,
+):  # fmt: skip
+    """With the bias, and −∞ where there is no key. (query, PART)"""
+    number = tl.arange(0, PART)
+    live = number < n_keys - start
+    key_place = key_start + start + number
+    column = tl.arange(0, WIDTH)[:, None]
+    key_rows = KEY + key_place.to(tl.int64) * key_stride + head * HEAD_WIDTH
+    key = tl.load(key_rows[None, :] + column, mask=live[None, :] & (column < HEAD_WIDTH), other=0.0)
+    # a key that is not there is 0, and so is its product: what is added says that it is not there
+    nothing = tl.where(live, 0.0, -float("inf"))[None, :]
+    affinity = product(query, key, tl.zeros([ROWS, PART], tl.float32), False) * scale + nothing
+    if WITH_BIAS:
+        bias, _ = distance_bias(
+            ORIGIN, BUCKETS, BIAS, key_start + query_number[:, None], key_place[None, :],
+            query_live[:, None], live[None, :], head, N_HEADS, FARTHEST)  # fmt: skip
+        affinity += bias
+    return affinity
+
+
+@triton.jit
+def gather_pairs(
+    query, KEY, query_number, query_live, n_keys, ORIGIN, BUCKETS, BIAS, key_start, key_stride,
+    head, scale, N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr, WIDTH: tl.constexpr,
+    ROWS: tl.constexpr, PART: tl.constexpr, FARTHEST: tl.constexpr, WITH_BIAS: tl.constexpr,
+    CENTRED: tl.constexpr, PRODUCTS: tl.constexpr, TOGETHER: tl.constexpr,
+):  # fmt: skip
+    """Each row's best affinity, and how far all keys are behind it, as pairs.
+
+    CENTRED: rounded less the best of the first keys: so the best of all are near 0, where half
+    precision is finest.
+    """
+    about = tl.zeros([ROWS], tl.float32)
+    if CENTRED:
+        some = part_affinities(
+            query, KEY, query_number, 0, query_live, n_keys, ORIGIN, BUCKETS, BIAS, key_start,
+            key_stride, head, scale, N_HEADS, HEAD_WIDTH, WIDTH, ROWS, PART, FARTHEST,
+            WITH_BIAS)  # fmt: skip
+        about = tl.max(some, 1)
+    pairs_0 = tl.zeros([ROWS, PART], tl.int32)
+    pairs_1 = tl.zeros([ROWS, PART], tl.int32)
+    pairs_2 = tl.zeros([ROWS, PART], tl.int32)
+    pairs_3 = tl.zeros([ROWS, PART], tl.int32)
+    # a bias is looked up for every pair: loaded ahead as well it would not fit the chip
+    N_AHEAD: tl.constexpr = 1 if WITH_BIAS else 3
+    for start in tl.range(
+        0, 2 * N_PAIRS * PART, 2 * PART, num_stages=N_AHEAD, loop_unroll_factor=TOGETHER
+    ):
+        first = part_affinities(
+            query, KEY, query_number, start, query_live, n_keys, ORIGIN, BUCKETS, BIAS, key_start,
+            key_stride, head, scale, N_HEADS, HEAD_WIDTH, WIDTH, ROWS, PART, FARTHEST,
+            WITH_BIAS)  # fmt: skip
+        second = part_affinities(
+            query, KEY, query_number, start + PART, query_live, n_keys, ORIGIN, BUCKETS, BIAS,
+            key_start, key_stride, head, scale, N_HEADS, HEAD_WIDTH, WIDTH, ROWS, PART, FARTHEST,
+            WITH_BIAS)  # fmt: skip
+        pairs_0, pairs_1, pairs_2 = moved(pairs_1), moved(pairs_2), moved(pairs_3)
+        if CENTRED:
+            first, second = first - about[:, None], second - about[:, None]
+        pairs_3 = pair(first, second)
+    best = row_best(larger(larger(pairs_0, pairs_1), larger(pairs_2, pairs_3)), PRODUCTS)
+    less = for_all(-best)
+    best += about
+    return best, plus(pairs_0, less), plus(pairs_1, less), plus(pairs_2, less), plus(pairs_3, less)
+
+
+# Rows of up to 512 keys in half precision: affinities lie on the chip as pairs (pairs.py).
+#
+# Every second block of keys shares its registers with the one before: four tensors of pairs hold a
+# row. Each is computed while the next keys are on their way; then the row is weighed where it
+# lies,
+# and a second walk over the pairs mixes the values.
+#
+#     behind  = affinity − best of the row      exact where it matters: near 0
+#     weights = rule(behind), not yet divided by their sum
 
 
 @triton.jit
@@ -127,7 +206,7 @@ def without_dropped(
 def mix_pairs(
     pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, SEED, query_place, key_start, n_keys,
     value_stride, head, dropout, N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr,
-    COLUMNS: tl.constexpr, ROWS: tl.constexpr, PART: tl.constexpr, RULE: tl.constexpr,
+    WIDTH: tl.constexpr, ROWS: tl.constexpr, PART: tl.constexpr, RULE: tl.constexpr,
     AGAIN: tl.constexpr, WITH_DROPOUT: tl.constexpr, PRODUCTS: tl.constexpr,
     TOGETHER: tl.constexpr,
 ):  # fmt: skip
@@ -135,15 +214,15 @@ def mix_pairs(
     are needed AGAIN: each is the first one in its turn.
     """
     total = tl.zeros([ROWS], tl.float32)
-    mixed = tl.zeros([ROWS, COLUMNS], tl.float32)
+    mixed = tl.zeros([ROWS, WIDTH], tl.float32)
     for start in tl.range(
         0, 2 * N_PAIRS * PART, 2 * PART, num_stages=3, loop_unroll_factor=TOGETHER
     ):
         number = tl.arange(0, PART)
         value_rows = VALUE + (key_start + start + number).to(tl.int64) * value_stride
-        value = load_rows(value_rows, number < n_keys - start, head, HEAD_WIDTH, COLUMNS)
+        value = load_rows(value_rows, number < n_keys - start, head, HEAD_WIDTH, WIDTH)
         value_second = load_rows(value_rows + PART * value_stride, number < n_keys - start - PART,
-                                 head, HEAD_WIDTH, COLUMNS)  # fmt: skip
+                                 head, HEAD_WIDTH, WIDTH)  # fmt: skip
         ready = prepared(pairs_0, reach, RULE)
         weights = weigh_half(ready, 0, reach, beta, RULE, value.dtype)
         total += row_sums(ready, PRODUCTS) if RULE == "squares" else tl.sum(weights, 1)
@@ -167,7 +246,7 @@ def mix_pairs(
 def mix_exactly(
     pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, SEED, query_place, key_start, n_keys,
     value_stride, head, dropout, missing, amiss, N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr,
-    COLUMNS: tl.constexpr, ROWS: tl.constexpr, PART: tl.constexpr, RULE: tl.constexpr,
+    WIDTH: tl.constexpr, ROWS: tl.constexpr, PART: tl.constexpr, RULE: tl.constexpr,
     IMPORTANCE: tl.constexpr, WITH_DROPOUT: tl.constexpr, PRODUCTS: tl.constexpr,
     TOGETHER: tl.constexpr,
 ):  # fmt: skip
@@ -177,7 +256,7 @@ def mix_exactly(
     AGAIN: tl.constexpr = RULE == "powers" or IMPORTANCE != "none"
     mixed, total, pairs_0, pairs_1, pairs_2, pairs_3 = mix_pairs(
         pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, SEED, query_place, key_start,
-        n_keys, value_stride, head, dropout, N_HEADS, HEAD_WIDTH, COLUMNS, ROWS, PART, RULE,
+        n_keys, value_stride, head, dropout, N_HEADS, HEAD_WIDTH, WIDTH, ROWS, PART, RULE,
         AGAIN, WITH_DROPOUT, PRODUCTS, TOGETHER)  # fmt: skip
     if RULE == "powers":
         if beta * largest(tl.abs(powers_excess(total, reach, beta))) > amiss:
@@ -185,7 +264,7 @@ def mix_exactly(
             reach = exact_reach(behind, reach, beta, missing, ROWS)
             mixed, total, pairs_0, pairs_1, pairs_2, pairs_3 = mix_pairs(
                 pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, SEED, query_place,
-                key_start, n_keys, value_stride, head, dropout, N_HEADS, HEAD_WIDTH, COLUMNS, ROWS,
+                key_start, n_keys, value_stride, head, dropout, N_HEADS, HEAD_WIDTH, WIDTH, ROWS,
                 PART, RULE, AGAIN, WITH_DROPOUT, PRODUCTS, TOGETHER)  # fmt: skip
     return reach, mixed, total, pairs_0, pairs_1, pairs_2, pairs_3
 
@@ -193,7 +272,7 @@ def mix_exactly(
 @triton.jit
 def store_all_received(
     to_received, behind, reach, beta, inverse, VALUE, key_start, n_keys, value_stride,
-    query_live, head, HEAD_WIDTH: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr,
+    query_live, head, HEAD_WIDTH: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr,
     PART: tl.constexpr, RULE: tl.constexpr, IMPORTANCE: tl.constexpr,
 ):  # fmt: skip
     """What each key received, as in `attend_tile`."""
@@ -206,7 +285,7 @@ def store_all_received(
             squares = tl.zeros([PART], tl.float32)
             if IMPORTANCE == "value":
                 value_rows = VALUE + (key_start + key_number).to(tl.int64) * value_stride
-                squares = sum_of_squares(load_rows(value_rows, key_live, head, HEAD_WIDTH, COLUMNS))
+                squares = sum_of_squares(load_rows(value_rows, key_live, head, HEAD_WIDTH, WIDTH))
             store_received(to_received + key_number, weights, query_live.to(tl.float32), squares,
                            key_live, ROWS, IMPORTANCE, False)  # fmt: skip
 
@@ -214,14 +293,14 @@ def store_all_received(
 @triton.jit
 def store_removed(
     MIXED, to_received, to_size, query_far, query_live, n_keys, head, N_HEADS: tl.constexpr,
-    HEAD_WIDTH: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr, PART: tl.constexpr,
+    HEAD_WIDTH: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, PART: tl.constexpr,
     IMPORTANCE: tl.constexpr, WITH_HEAD_SIZE: tl.constexpr,
 ):  # fmt: skip
     """What a removed attention head gives."""
     key_number = tl.arange(0, 2 * N_PAIRS * PART)
     mixed_rows = MIXED + query_far * (N_HEADS * HEAD_WIDTH)
     store_nothing(mixed_rows, to_received + key_number, to_size, query_live, key_number < n_keys,
-                  head, HEAD_WIDTH, COLUMNS, ROWS, 2 * N_PAIRS * PART, IMPORTANCE,
+                  head, HEAD_WIDTH, WIDTH, ROWS, 2 * N_PAIRS * PART, IMPORTANCE,
                   WITH_HEAD_SIZE)  # fmt: skip
 
 
@@ -230,7 +309,7 @@ def attend_pairs(
     QUERY, KEY, VALUE, MIXED, QUERY_BOUNDS, KEY_BOUNDS, TILES, ALPHA, KEPT, ORIGIN, BUCKETS, BIAS,
     ALIVE, SEED, RECEIVED, HEAD_SIZE, ROW_NUMBERS, CHOSEN,
     query_stride, key_stride, value_stride, n_slots_apart, n_rows_apart, n_slots, scale, dropout,
-    missing, amiss, N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr, COLUMNS: tl.constexpr,
+    missing, amiss, N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr, WIDTH: tl.constexpr,
     ROWS: tl.constexpr, PART: tl.constexpr, FARTHEST: tl.constexpr, RULE: tl.constexpr,
     WITH_BIAS: tl.constexpr, WITH_ALIVE: tl.constexpr, WITH_DROPOUT: tl.constexpr,
     IMPORTANCE: tl.constexpr, WITH_HEAD_SIZE: tl.constexpr, WITH_ROW_NUMBERS: tl.constexpr,
@@ -257,12 +336,12 @@ def attend_pairs(
     if WITH_ALIVE:
         if (tl.load(ALIVE + text) >> head) & 1 == 0:
             store_removed(MIXED, to_received, to_size, query_far, query_live, n_keys, head, N_HEADS,
-                          HEAD_WIDTH, COLUMNS, ROWS, PART, IMPORTANCE, WITH_HEAD_SIZE)  # fmt: skip
+                          HEAD_WIDTH, WIDTH, ROWS, PART, IMPORTANCE, WITH_HEAD_SIZE)  # fmt: skip
             return
-    query = load_rows(QUERY + query_far * query_stride, query_live, head, HEAD_WIDTH, COLUMNS)
+    query = load_rows(QUERY + query_far * query_stride, query_live, head, HEAD_WIDTH, WIDTH)
     best, pairs_0, pairs_1, pairs_2, pairs_3 = gather_pairs(
         query, KEY, query_number, query_live, n_keys, ORIGIN, BUCKETS, BIAS, key_start, key_stride,
-        head, scale, N_HEADS, HEAD_WIDTH, COLUMNS, ROWS, PART, FARTHEST, WITH_BIAS,
+        head, scale, N_HEADS, HEAD_WIDTH, WIDTH, ROWS, PART, FARTHEST, WITH_BIAS,
         CENTRED, PRODUCTS, TOGETHER)  # fmt: skip
     beta = 1.0 / (tl.load(ALPHA + head) - 1.0) if RULE == "powers" else 2.0
     row = head * n_rows_apart + query_place
@@ -271,18 +350,18 @@ def attend_pairs(
         ROWS, PART, FARTHEST, RULE, WITH_ROW_NUMBERS, PRODUCTS)  # fmt: skip
     reach, mixed, total, pairs_0, pairs_1, pairs_2, pairs_3 = mix_exactly(
         pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, SEED, query_place, key_start,
-        n_keys, value_stride, head, dropout, missing, amiss, N_HEADS, HEAD_WIDTH, COLUMNS, ROWS,
+        n_keys, value_stride, head, dropout, missing, amiss, N_HEADS, HEAD_WIDTH, WIDTH, ROWS,
         PART, RULE, IMPORTANCE, WITH_DROPOUT, PRODUCTS, TOGETHER)  # fmt: skip
     inverse = 1.0 / total
     if WITH_ROW_NUMBERS:
         its_reach, n_rows = best if RULE == "top_k" else reach, N_HEADS * n_rows_apart
         store_row_numbers(ROW_NUMBERS + row, best, its_reach, inverse, query_live, n_rows)
     mixed *= (inverse / (1.0 - dropout) if WITH_DROPOUT else inverse)[:, None]
-    size = store_mixed(MIXED, mixed, query_place, query_live, head, N_HEADS, HEAD_WIDTH, COLUMNS)
+    size = store_mixed(MIXED, mixed, query_place, query_live, head, N_HEADS, HEAD_WIDTH, WIDTH)
     if WITH_HEAD_SIZE:
         tl.store(to_size, size)
     if IMPORTANCE != "none":
         store_all_received(
             to_received, (pairs_0, pairs_1, pairs_2, pairs_3), reach, beta, inverse, VALUE,
-            key_start, n_keys, value_stride, query_live, head, HEAD_WIDTH, COLUMNS, ROWS, PART,
+            key_start, n_keys, value_stride, query_live, head, HEAD_WIDTH, WIDTH, ROWS, PART,
             RULE, IMPORTANCE)  # fmt: skip

@@ -14,9 +14,21 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from litotes.kernels.dropout_kernel import keeps_weight
-from litotes.kernels.forward_kernel import affinities, distance_bias, product
-from litotes.kernels.row_weights import SMALLEST, weigh_again
+from litotes.kernels.forward_kernels import affinities, distance_bias, keeps_weight, product
+from litotes.kernels.rules import (
+    LOG2_E,
+    SMALLEST,
+    are_chosen,
+    beyond_line,
+    even_place,
+    first_number,
+    load_part,
+    row_lines,
+    store_part,
+    turn_words,
+    weigh_again,
+    weights_on_line,
+)
 
 
 @triton.jit
@@ -243,3 +255,233 @@ def block_gradient(
         used, pull = tl.where(kept, weights * more, 0.0), tl.where(kept, pull * more, 0.0)
     mean = tl.load(ROW_MEAN + row, mask=query_live, other=0.0)
     return used, slopes(weights, alpha, RULE) * (pull - mean)
+
+
+# The gradient of attention over texts too long for the chip, block by block as in flash attention
+# (Dao 2023, arXiv 2307.08691); half precision only.
+#
+# A weight w and its slope s follow from a product and two numbers of its row (rules.py).
+# What
+# pulls on a weight, g = ∂mixed · valueᵀ, is taken less c = ∂mixed · mixed, its mean by the
+# weights.
+# Of softmax that is all (the equations stand above); of entmax the mean by the slopes
+# is
+# q = c + m with m = Σ s (g − c) / Σ s, which nobody knows before the last key. So ∂query and ∂α
+# are
+# gathered in two parts, and one walk over the keys is enough:
+#
+#     ∂query = (Σ s (g − c) key − m Σ s key) / √d
+
+
+@triton.jit
+def block_of_keys(
+    query, to_mixed, key, value, times, shift, centre, beta, of_row, SEED, query_place, first_key,
+    n_pieces, head, dropout, N_HEADS: tl.constexpr, KEYS: tl.constexpr, RULE: tl.constexpr,
+    CHOOSES: tl.constexpr, SOFT: tl.constexpr, WITH_DROPOUT: tl.constexpr,
+):  # fmt: skip
+    """Slopes, g − c, and of `powers` what ∂α is made of, all (query, key)."""
+    key_number = first_key + tl.arange(0, KEYS)[None, :]
+    products = tl.dot(query, tl.trans(key))
+    pull = tl.dot(to_mixed, tl.trans(value))
+    if CHOOSES:
+        chosen = are_chosen((of_row + first_key // 32)[:, None], 1, key_number, KEYS)
+        products = tl.where(chosen, products, -float("inf"))
+    line = products * times[:, None] + shift[:, None]
+    if not SOFT:
+        # the row of a key that is not there is zeros, but its slope would be in the sums
+        line = tl.where(key_number < n_pieces, line, -float("inf"))
+    weights, slope, logarithm = weights_on_line(line, beta, RULE)
+    if WITH_DROPOUT:
+        kept = keeps_weight(SEED, query_place[:, None], key_number, head, dropout, N_HEADS)
+        pull = tl.where(kept, pull * (1.0 / (1.0 - dropout)), 0.0)
+    beyond = slope
+    if RULE == "powers":
+        beyond = beyond_line(weights, slope, logarithm)
+    return slope, pull - centre[:, None], beyond
+
+
+@triton.jit
+def walk_keys_back(
+    query, to_mixed, times, shift, centre, beta, of_key, of_value, of_row, SEED, query_place,
+    n_pieces, key_stride, value_stride, head, dropout,
+    N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr,
+    KEYS: tl.constexpr, RULE: tl.constexpr, CHOOSES: tl.constexpr, WITH_ALPHA: tl.constexpr,
+    WITH_DROPOUT: tl.constexpr,
+):  # fmt: skip
+    """√d ∂query, m, and ∂α (α − 1)², some queries' walk over all keys."""
+    SOFT: tl.constexpr = (RULE == "softmax") or CHOOSES
+    to_query = tl.zeros([ROWS, WIDTH], tl.float32)
+    by_slope = tl.zeros([ROWS, WIDTH], tl.float32)
+    total = tl.zeros([ROWS], tl.float32)
+    pulled = tl.zeros([ROWS], tl.float32)
+    by_beyond = tl.zeros([ROWS], tl.float32)
+    to_alpha = tl.zeros([ROWS], tl.float32)
+    for first_key in range(0, n_pieces, KEYS):
+        key_number = first_key + tl.arange(0, KEYS)
+        key_live = key_number < n_pieces
+        key = load_part(of_key, key_number, key_live, key_stride, HEAD_WIDTH, WIDTH)
+        value = load_part(of_value, key_number, key_live, value_stride, HEAD_WIDTH, WIDTH)
+        slope, centred, beyond = block_of_keys(
+            query, to_mixed, key, value, times, shift, centre, beta, of_row, SEED, query_place,
+            first_key, n_pieces, head, dropout, N_HEADS, KEYS, RULE, CHOOSES, SOFT,
+            WITH_DROPOUT)  # fmt: skip
+        if not SOFT:
+            total += tl.sum(slope, 1)
+            pulled += tl.sum(slope * centred, 1)
+            by_slope = tl.dot(slope.to(key.dtype), key, by_slope)
+        if WITH_ALPHA:
+            by_beyond += tl.sum(beyond, 1)
+            to_alpha -= tl.sum(beyond * centred, 1)
+        to_query = tl.dot((slope * centred).to(key.dtype), key, to_query)
+    more = tl.zeros([ROWS], tl.float32)
+    if not SOFT:
+        more = pulled / total
+        to_query -= more[:, None] * by_slope
+    return to_query, more, to_alpha + more * by_beyond
+
+
+@triton.jit(do_not_specialize=["n_rows_apart", "n_blocks", "n_shorter"])
+def walk_for_queries(
+    QUERY, KEY, VALUE, MIXED, TO_MIXED, KEY_BOUNDS, ALPHA, ALIVE, SEED, ROW_NUMBERS, CHOSEN,
+    TO_QUERY, LINES, TURNED, TO_ALPHA,
+    query_stride, key_stride, value_stride, to_query_stride, n_rows_apart, n_lines,
+    n_blocks, n_shorter, scale, dropout,
+    N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr, WIDTH: tl.constexpr,
+    ROWS: tl.constexpr, KEYS: tl.constexpr, EVEN: tl.constexpr, FARTHEST: tl.constexpr,
+    RULE: tl.constexpr, CHOOSES: tl.constexpr, WITH_ALPHA: tl.constexpr,
+    WITH_ALIVE: tl.constexpr, WITH_DROPOUT: tl.constexpr,
+):  # fmt: skip
+    """Programs: (block of ROWS queries of a text, attention_head); n_blocks of them a text, all but
+    the real ones return at once, as do those of texts of up to n_shorter pieces.
+
+    LINES: each row's a, b and q, for the other walk, zeros where there is no row: (attention_head,
+    3, n_lines). Texts begin at even places (`even_place`), so that rows are loaded in pairs.
+    TURNED: CHOSEN for the other walk. (attention_head, FARTHEST / 32, n_lines)
+    """
+    head, text = tl.program_id(1), tl.program_id(0) // n_blocks
+    start = tl.load(KEY_BOUNDS + text)
+    n_pieces = tl.load(KEY_BOUNDS + text + 1) - start
+    first = (tl.program_id(0) % n_blocks) * ROWS
+    if (first >= n_pieces) | (n_pieces <= n_shorter) | has_nothing(ALIVE, text, head, WITH_ALIVE):
+        return
+    number = first + tl.arange(0, ROWS)
+    live, place = number < n_pieces, start + number
+    row, at_text = head * n_rows_apart + place, even_place(start, text, EVEN)
+    MIXED_STRIDE: tl.constexpr = N_HEADS * HEAD_WIDTH
+    of_query = first_number(QUERY, start, query_stride, head, HEAD_WIDTH)
+    query = load_part(of_query, number, live, query_stride, HEAD_WIDTH, WIDTH)
+    of_mixed = first_number(MIXED, start, MIXED_STRIDE, head, HEAD_WIDTH)
+    mixed = load_part(of_mixed, number, live, MIXED_STRIDE, HEAD_WIDTH, WIDTH)
+    of_mixed = first_number(TO_MIXED, start, MIXED_STRIDE, head, HEAD_WIDTH)
+    to_mixed = load_part(of_mixed, number, live, MIXED_STRIDE, HEAD_WIDTH, WIDTH)
+    centre = tl.sum(mixed.to(tl.float32) * to_mixed.to(tl.float32), 1)
+    alpha = tl.load(ALPHA + head) if RULE == "powers" else 2.0
+    beta = 1.0 / (alpha - 1.0)
+    times, shift = row_lines(ROW_NUMBERS, row, live, N_HEADS * n_rows_apart, scale, alpha, RULE)
+    of_row = CHOSEN
+    if CHOOSES:
+        last = tl.minimum(place, start + n_pieces - 1)  # where there is no row, some other
+        of_row = CHOSEN + (head * n_rows_apart + last).to(tl.int64) * (FARTHEST // 32)
+        turned = TURNED + head.to(tl.int64) * (FARTHEST // 32) * n_lines + at_text
+        turn_words(of_row, turned, number, n_lines, n_pieces, FARTHEST)
+    of_key = first_number(KEY, start, key_stride, head, HEAD_WIDTH)
+    of_value = first_number(VALUE, start, value_stride, head, HEAD_WIDTH)
+    to_query, more, to_alpha = walk_keys_back(
+        query, to_mixed, times, shift, centre, beta, of_key, of_value, of_row, SEED, place,
+        n_pieces, key_stride, value_stride, head, dropout, N_HEADS, HEAD_WIDTH, WIDTH, ROWS, KEYS,
+        RULE, CHOOSES, WITH_ALPHA, WITH_DROPOUT)  # fmt: skip
+    store_lines(LINES + head * 3 * n_lines + at_text + number, times, shift, centre + more, live,
+                n_lines)  # fmt: skip
+    if WITH_ALPHA:
+        tl.store(TO_ALPHA + row, to_alpha * (beta * beta), mask=live)
+    of_query = first_number(TO_QUERY, start, to_query_stride, head, HEAD_WIDTH)
+    store_part(of_query, to_query * scale, number, live, to_query_stride, HEAD_WIDTH, WIDTH)
+
+
+@triton.jit
+def store_lines(to, times, shift, mean, live, n_lines):
+    tl.store(to, times, mask=live)
+    tl.store(to + n_lines, shift, mask=live)
+    tl.store(to + 2 * n_lines, mean, mask=live)
+
+
+@triton.jit
+def block_of_queries(
+    key, value, query, to_mixed, lines, words, query_number, key_number, start, SEED, n_lines,
+    head, beta, scale, dropout, N_HEADS: tl.constexpr, KEYS: tl.constexpr, RULE: tl.constexpr,
+    CHOOSES: tl.constexpr, WITH_DROPOUT: tl.constexpr,
+):  # fmt: skip
+    """The weights as used and ∂affinity, (key, query): so they are a product's left side without
+    being turned.
+    """
+    products = tl.dot(key, tl.trans(query))
+    pull = tl.dot(value, tl.trans(to_mixed))
+    if CHOOSES:
+        at = (words + query_number)[None, :]
+        chosen = are_chosen(at, n_lines, key_number[:, None], KEYS)
+        products = tl.where(chosen, products, -float("inf"))
+    if (RULE == "softmax") or CHOOSES:
+        line = products * (scale * LOG2_E)
+    else:
+        line = products * tl.load(lines + query_number)[None, :]
+    line += tl.load(lines + n_lines + query_number)[None, :]
+    weights, slope, _ = weights_on_line(line, beta, RULE)
+    if WITH_DROPOUT:
+        kept = keeps_weight(SEED, (start + query_number)[None, :], key_number[:, None], head,
+                            dropout, N_HEADS)  # fmt: skip
+        more = 1.0 / (1.0 - dropout)
+        weights, pull = tl.where(kept, weights * more, 0.0), tl.where(kept, pull * more, 0.0)
+    mean = tl.load(lines + 2 * n_lines + query_number)
+    return weights, slope * (pull - mean[None, :])
+
+
+@triton.jit(do_not_specialize=["n_blocks", "n_shorter"])
+def walk_for_keys(
+    QUERY, KEY, VALUE, TO_MIXED, KEY_BOUNDS, ALPHA, ALIVE, SEED, LINES, TURNED, TO_KEY, TO_VALUE,
+    query_stride, key_stride, value_stride, to_key_stride, to_value_stride, n_lines,
+    n_blocks, n_shorter, scale, dropout,
+    N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr, WIDTH: tl.constexpr,
+    KEYS: tl.constexpr, QUERIES: tl.constexpr, EVEN: tl.constexpr, FARTHEST: tl.constexpr,
+    RULE: tl.constexpr, CHOOSES: tl.constexpr, WITH_ALIVE: tl.constexpr,
+    WITH_DROPOUT: tl.constexpr,
+):  # fmt: skip
+    """Programs: (block of KEYS keys of a text, attention_head), as those of `walk_for_queries`.
+
+    Nothing is masked between the products: where there is no query its rows are zeros on both
+    sides, and sums for keys that are not there are not stored.
+    """
+    head, text = tl.program_id(1), tl.program_id(0) // n_blocks
+    start = tl.load(KEY_BOUNDS + text)
+    n_pieces = tl.load(KEY_BOUNDS + text + 1) - start
+    first = (tl.program_id(0) % n_blocks) * KEYS
+    if (first >= n_pieces) | (n_pieces <= n_shorter) | has_nothing(ALIVE, text, head, WITH_ALIVE):
+        return
+    number = first + tl.arange(0, KEYS)
+    live, at_text = number < n_pieces, even_place(start, text, EVEN)
+    lines = LINES + head * 3 * n_lines + at_text
+    words = TURNED + (head.to(tl.int64) * (FARTHEST // 32) + first // 32) * n_lines + at_text
+    MIXED_STRIDE: tl.constexpr = N_HEADS * HEAD_WIDTH
+    of_key = first_number(KEY, start, key_stride, head, HEAD_WIDTH)
+    key = load_part(of_key, number, live, key_stride, HEAD_WIDTH, WIDTH)
+    of_value = first_number(VALUE, start, value_stride, head, HEAD_WIDTH)
+    value = load_part(of_value, number, live, value_stride, HEAD_WIDTH, WIDTH)
+    of_query = first_number(QUERY, start, query_stride, head, HEAD_WIDTH)
+    of_mixed = first_number(TO_MIXED, start, MIXED_STRIDE, head, HEAD_WIDTH)
+    alpha = tl.load(ALPHA + head) if RULE == "powers" else 2.0
+    beta = 1.0 / (alpha - 1.0)
+    to_key = tl.zeros([KEYS, WIDTH], tl.float32)
+    to_value = tl.zeros([KEYS, WIDTH], tl.float32)
+    for first_query in range(0, n_pieces, QUERIES):
+        query_number = first_query + tl.arange(0, QUERIES)
+        query_live = query_number < n_pieces
+        query = load_part(of_query, query_number, query_live, query_stride, HEAD_WIDTH, WIDTH)
+        to_mixed = load_part(of_mixed, query_number, query_live, MIXED_STRIDE, HEAD_WIDTH, WIDTH)
+        used, to_affinity = block_of_queries(
+            key, value, query, to_mixed, lines, words, query_number, number, start, SEED, n_lines,
+            head, beta, scale, dropout, N_HEADS, KEYS, RULE, CHOOSES, WITH_DROPOUT)  # fmt: skip
+        to_value = tl.dot(used.to(to_mixed.dtype), to_mixed, to_value)
+        to_key = tl.dot(to_affinity.to(query.dtype), query, to_key)
+    of_key = first_number(TO_KEY, start, to_key_stride, head, HEAD_WIDTH)
+    store_part(of_key, to_key * scale, number, live, to_key_stride, HEAD_WIDTH, WIDTH)
+    of_value = first_number(TO_VALUE, start, to_value_stride, head, HEAD_WIDTH)
+    store_part(of_value, to_value, number, live, to_value_stride, HEAD_WIDTH, WIDTH)
