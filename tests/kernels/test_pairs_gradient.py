@@ -20,6 +20,7 @@ from cases import (
     run_kernels,
 )
 
+from litotes.kernels import tiles
 from litotes.kernels.tiles import HALVES, PAIRED_IN_TRAINING, WHOLE, shapes_for
 
 CLOSE = 3e-3
