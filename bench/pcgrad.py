@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from bench.lines import BenchResult, Candidate, time_lines
 from litotes.core.progress import Watch, ignore_progress
-from litotes.data.tasks import SARCASM, SENTIMENT
+from litotes.data.corpus import SARCASM, SENTIMENT
 from litotes.encoder import pretrained
 from litotes.encoder.encoding import Encoding
 from litotes.encoder.packing import pack

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from litotes.core.errors import UserError
-from litotes.data.tasks import SENTIMENT
+from litotes.data.corpus import SENTIMENT
 from litotes.encoder import pretrained
 from litotes.encoder.reshaping import rebuild_encoder
 from litotes.model.checkpoint import Model, load_model

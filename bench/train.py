@@ -23,7 +23,7 @@ from bench.lines import BenchResult, Candidate, Line, time_lines
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.registry import pick
 from litotes.core.values import Task
-from litotes.data.tasks import SARCASM, SENTIMENT
+from litotes.data.corpus import SARCASM, SENTIMENT
 from litotes.encoder import pretrained
 from litotes.encoder.encoder import Encoder
 from litotes.encoder.packing import pack

@@ -26,9 +26,8 @@ from pathlib import Path
 from random import Random
 
 from litotes.core.values import Example, Task
-from litotes.data.corpus import Corpus
-from litotes.data.decontamination import remove_texts_of
-from litotes.data.keys import example_key, text_key
+from litotes.data.corpus import Corpus, example_key, text_key
+from litotes.data.near_duplicates import remove_texts_of
 from litotes.data.sources import load
 from litotes.data.sources.vader import ratings
 from litotes.training.distillation.plan import DistillPlan

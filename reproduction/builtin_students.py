@@ -19,8 +19,7 @@ from random import Random
 from typing import Any
 
 from litotes.core.storage import write_json
-from litotes.data.corpus import Corpus
-from litotes.data.keys import text_key
+from litotes.data.corpus import Corpus, text_key
 from litotes.data.sources import load
 from litotes.evaluation.evaluate import evaluate
 from litotes.model.checkpoint import load_model

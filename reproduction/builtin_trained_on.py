@@ -33,7 +33,7 @@ from litotes.core.jobs import threads_per_worker
 from litotes.core.numbers import counted
 from litotes.core.progress import Watch
 from litotes.core.values import Example
-from litotes.data.keys import example_key, text_key
+from litotes.data.corpus import example_key, text_key
 from litotes.data.sources import load
 from litotes.encoder.packing import make_text_set
 from litotes.model.builtin import edition_folder

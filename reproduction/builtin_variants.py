@@ -24,8 +24,7 @@ from typing import Any
 import numpy as np
 
 from litotes.core.values import Example
-from litotes.data.corpus import Corpus
-from litotes.data.keys import example_key, text_key
+from litotes.data.corpus import Corpus, example_key, text_key
 from litotes.model.builtin import edition_folder
 from litotes.model.checkpoint import Model, load_model, save_model
 from litotes.training.distillation.distill import run_all

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from litotes.core.jobs import threads_per_worker
 from litotes.core.values import Example
-from litotes.data.keys import example_key
+from litotes.data.corpus import example_key
 from litotes.model.builtin import edition_folder
 from litotes.model.checkpoint import load_model
 from litotes.training.distillation.answers import with_even_answers

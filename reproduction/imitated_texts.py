@@ -25,8 +25,8 @@ import torch
 from torch import Tensor
 
 from litotes.core.values import Example
-from litotes.data.folds import assign_folds
-from litotes.data.keys import example_key
+from litotes.data.corpus import example_key
+from litotes.data.near_duplicates import assign_folds
 from litotes.encoder import pretrained
 from litotes.encoder.encoder import Encoder
 from litotes.encoder.packing import batches_by_budget, encode_examples, pack

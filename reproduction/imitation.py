@@ -27,7 +27,7 @@ from torch import Tensor
 from litotes.core.machine import choose_device
 from litotes.core.progress import Watch
 from litotes.core.values import Example
-from litotes.data.tasks import SARCASM, SENTIMENT
+from litotes.data.corpus import SARCASM, SENTIMENT
 from litotes.encoder import pretrained
 from litotes.encoder.packing import TextSet, make_text_set
 from litotes.encoder.tokenizer import PieceTokenizer

@@ -12,8 +12,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from litotes.core.values import Example
-from litotes.data.keys import text_key
-from litotes.data.tables.rows import read_rows
+from litotes.data.corpus import text_key
+from litotes.data.tables import read_rows
 
 FOLDER = Path(__file__).parent / "readings"
 FILES = {

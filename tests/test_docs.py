@@ -22,7 +22,7 @@ import pytest
 from snippet_runner import OUTPUT, fork, run_command, run_program
 
 from litotes.cli.main import main, make_parser
-from litotes.data.tables.rows import read_rows
+from litotes.data.tables import read_rows
 from litotes.study.plan import read_study
 
 ROOT = Path(__file__).parent.parent

@@ -10,7 +10,7 @@ import torch
 
 from litotes.cli.display import visible
 from litotes.cli.main import main
-from litotes.data.tasks import SARCASM, SENTIMENT
+from litotes.data.corpus import SARCASM, SENTIMENT
 from litotes.encoder import pretrained
 from litotes.explanation.attribution import METHODS
 from litotes.model.checkpoint import Model, save_model

@@ -10,7 +10,7 @@ from card_counts import check_card_counts
 from words_alone import score_of_words
 
 from litotes.core.errors import UserError
-from litotes.data.audit.audit import audit
+from litotes.data.audit import audit
 from litotes.data.corpus import Corpus
 from litotes.data.near_duplicates import near_duplicates
 from litotes.data.sources import load

@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 
 from litotes.core.errors import UserError
 from litotes.core.values import Example, Task
-from litotes.data.cells import Cell
-from litotes.data.corpus import Corpus, Count
-from litotes.data.keys import text_key
+from litotes.data.corpus import Cell, Corpus, Count, text_key
 
 MakeCorpus = Callable[[Iterable[Example]], Corpus]
 TASKS = {

@@ -8,10 +8,8 @@ from dataclasses import replace
 import pytest
 
 from litotes.core.values import Example, Label, Task
-from litotes.data.audit.audit import CHECKS, audit
-from litotes.data.audit.finding import Finding
-from litotes.data.cells import Cell
-from litotes.data.corpus import Corpus
+from litotes.data.audit import CHECKS, Finding, audit
+from litotes.data.corpus import Cell, Corpus
 
 MakeCorpus = Callable[[Iterable[Example]], Corpus]
 WORDS = [

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from litotes.core.figures import ON_LIGHT, render_figure
-from litotes.data.coverage import Coverage
-from litotes.data.coverage_figure import figure
+from litotes.data.coverage import Coverage, figure
 
 NAMES = ("en-AU $review$", "en-IN review", "Twitter")
 

@@ -8,7 +8,7 @@ from litotes.core.errors import UserError
 from litotes.core.values import Example
 from litotes.data import near_duplicates
 from litotes.data.corpus import Corpus
-from litotes.data.decontamination import remove_texts_of
+from litotes.data.near_duplicates import remove_texts_of
 
 LONG = (
     "The gorgeous continuation of a trilogy so huge that no column of words describes the vision of"

@@ -8,7 +8,7 @@ import pytest
 
 from litotes.core.errors import UserError
 from litotes.core.values import Example
-from litotes.data.folds import assign_folds
+from litotes.data.near_duplicates import assign_folds
 
 MOODS = ("calm", "angry")
 

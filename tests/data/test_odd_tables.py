@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from litotes.core.errors import UserError
-from litotes.data.tables.rows import read_rows
-from litotes.data.tables.spans import cut_spans
+from litotes.data.tables import cut_spans, read_rows
 
 ROWS = [("1", "tea; cold, bitter"), ("2", "a | b"), ("3", "line\nbreak")]
 

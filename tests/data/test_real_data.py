@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from litotes.data.audit.audit import audit
-from litotes.data.keys import text_key
+from litotes.data.audit import audit
+from litotes.data.corpus import text_key
 from litotes.data.sources import load
 
 

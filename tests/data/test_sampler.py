@@ -5,7 +5,7 @@ from importlib.resources import files
 
 import pytest
 
-from litotes.data.audit.audit import audit
+from litotes.data.audit import audit
 from litotes.data.corpus import Corpus
 from litotes.data.sources import load
 

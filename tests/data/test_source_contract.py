@@ -12,8 +12,7 @@ import pytest
 from made_files import MADE
 
 from litotes.core.errors import UserError
-from litotes.data.corpus import SPLITS
-from litotes.data.keys import text_key
+from litotes.data.corpus import SPLITS, text_key
 from litotes.data.sources import SOURCES, load
 
 OWN_SPLITS = ("twitter", "bicodemix", "sampler", "contrast", "asides", "vader")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from litotes.data.splitting import Block, choose, components, fraction, split_by_hash
+from litotes.data.corpus import Block, choose, components, fraction, split_by_hash
 
 
 def test_fractions_are_fixed_and_spread_evenly() -> None:

@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 
 from litotes.core.errors import UserError
+from litotes.data.tables import Span, cut_spans, find_tables, read_rows
 from litotes.data.tables.files import Start
-from litotes.data.tables.row import Row
-from litotes.data.tables.rows import read_rows
-from litotes.data.tables.spans import Span, cut_spans, find_tables
+from litotes.data.tables.rows import Row
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

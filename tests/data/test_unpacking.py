@@ -12,9 +12,7 @@ import pytest
 from litotes.cli.main import main
 from litotes.core.errors import UserError
 from litotes.core.values import Prediction
-from litotes.data.tables import unpacking
-from litotes.data.tables.rows import read_rows
-from litotes.data.tables.spans import cut_spans
+from litotes.data.tables import cut_spans, files, read_rows
 
 N_ROWS = 20_000
 SENTENCE = "unpacks to more than 50 times its size"
@@ -22,7 +20,7 @@ SENTENCE = "unpacks to more than 50 times its size"
 
 @pytest.fixture(autouse=True)
 def little_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unpacking, "FREE_BYTES", 1 << 16)
+    monkeypatch.setattr(files, "FREE_BYTES", 1 << 16)
 
 
 def bomb(folder: Path, name: str, rows: Iterable[str] = ("good tea",) * N_ROWS) -> Path:

@@ -7,8 +7,7 @@ import pytest
 
 from litotes.core.errors import UserError
 from litotes.core.values import Task
-from litotes.data.cells import NAMELESS, ColumnNames
-from litotes.data.corpus import Corpus
+from litotes.data.corpus import NAMELESS, ColumnNames, Corpus
 from litotes.data.sources import load
 from litotes.evaluation.evaluate import CellScores, evaluate, score_warnings
 from litotes.evaluation.scores import Scores

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from litotes.cli.main import main
 from litotes.core.errors import UserError
 from litotes.core.values import Task
-from litotes.data.tasks import SARCASM, SENTIMENT, SENTIMENT_3
+from litotes.data.corpus import SARCASM, SENTIMENT, SENTIMENT_3
 from litotes.evaluation import shared_task as module
 from litotes.evaluation.shared_task import (
     COLUMNS,

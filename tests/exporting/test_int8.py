@@ -11,7 +11,7 @@ import torch
 from tiny_exports import encoder_of, model_of, session_of, text_of
 from torch import nn
 
-from litotes.data.tasks import SENTIMENT
+from litotes.data.corpus import SENTIMENT
 from litotes.encoder import pretrained
 from litotes.encoder.packing import pack
 from litotes.exporting.graph import Graph, Value, model_bytes

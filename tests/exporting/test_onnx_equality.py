@@ -13,7 +13,7 @@ import torch
 from tiny_exports import EXPORTED_HEADS, encoder_of, model_of, session_of, text_of
 
 from litotes.core.errors import UserError
-from litotes.data.tasks import SARCASM, SENTIMENT
+from litotes.data.corpus import SARCASM, SENTIMENT
 from litotes.encoder import pretrained
 from litotes.encoder.attention import PRUNINGS, WEIGHTINGS
 from litotes.encoder.families import FAMILIES

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from litotes.core.errors import UserError
-from litotes.data.tasks import SENTIMENT
+from litotes.data.corpus import SENTIMENT
 from litotes.encoder.pretrained import Pretrained
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model, average_models

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from litotes.core.values import Example
-from litotes.data.tasks import SENTIMENT
+from litotes.data.corpus import SENTIMENT
 from litotes.encoder.packing import TextSet, make_text_set
 from litotes.encoder.pretrained import Pretrained
 from litotes.encoder.reshaping import rebuild_encoder

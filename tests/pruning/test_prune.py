@@ -143,7 +143,7 @@ def test_texts_the_dense_model_has_learned_are_no_judge(
 
 
 def test_other_texts_of_the_source_learn_from_the_teacher_alone(dense: Run) -> None:
-    from litotes.data.keys import example_key
+    from litotes.data.corpus import example_key
     from litotes.training.recipe import recipe_of
     from litotes.training.training_data import prepare, unlabelled_texts
 
@@ -272,7 +272,7 @@ def test_options_become_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 def test_reserved_texts_are_seen_by_nobody_and_judge(
     tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from litotes.data.keys import example_key
+    from litotes.data.corpus import example_key
     from litotes.training.training_data import prepare, unlabelled_texts
 
     module = import_module("litotes.pruning.choice")

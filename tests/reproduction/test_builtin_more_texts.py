@@ -11,10 +11,8 @@ from typing import Any
 import pytest
 
 from litotes.core.values import Example
-from litotes.data.corpus import Corpus
-from litotes.data.keys import example_key, text_key
+from litotes.data.corpus import SARCASM, SENTIMENT, Corpus, example_key, text_key
 from litotes.data.sources.vader import ratings
-from litotes.data.tasks import SARCASM, SENTIMENT
 from litotes.training.lessons import Lessons
 from reproduction import builtin_more_texts
 from reproduction.builtin_more_texts import (

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from litotes.core.values import Example
-from litotes.data.keys import text_key
+from litotes.data.corpus import text_key
 from reproduction import sarcasm_readings
 from reproduction.sarcasm_readings import FILES, FOLDER, PLAIN, _readings, reading_of
 

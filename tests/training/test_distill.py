@@ -9,7 +9,7 @@ import pytest
 
 from litotes.cli.main import main
 from litotes.core.errors import Stopped, UserError
-from litotes.data.keys import example_key
+from litotes.data.corpus import example_key
 from litotes.model.checkpoint import load_model
 from litotes.model.folder import read_trained_texts, text_hash
 from litotes.prediction.predictor import Predictor

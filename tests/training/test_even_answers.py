@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from litotes.core.errors import UserError
-from litotes.data.keys import example_key
+from litotes.data.corpus import example_key
 from litotes.data.sources import load
 from litotes.training.distillation import DistillRecipe, plan_distillation
 from litotes.training.distillation.answers import with_even_answers

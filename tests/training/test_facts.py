@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from litotes.core.values import Example
-from litotes.data.corpus import Corpus
-from litotes.data.tasks import SARCASM
+from litotes.data.corpus import SARCASM, Corpus
 from litotes.encoder import pretrained
 from litotes.encoder.packing import make_text_set
 from litotes.training.classification import training_notes

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from litotes.core.values import Example, Task
-from litotes.data.keys import example_key
+from litotes.data.corpus import example_key
 from litotes.encoder import pretrained
 from litotes.encoder.packing import TextSet, make_text_set
 from litotes.model.checkpoint import load_model

@@ -10,7 +10,7 @@ import pytest
 
 from litotes.core.errors import UserError
 from litotes.core.values import Example
-from litotes.data.keys import example_key
+from litotes.data.corpus import example_key
 from litotes.training.distillation import DistillRecipe, plan_distillation
 from litotes.training.distillation.plan import DistillPlan
 from litotes.training.distillation.prevalence import with_known_prevalence

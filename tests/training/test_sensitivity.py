@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from litotes.core.values import Example
-from litotes.data.tasks import SENTIMENT
+from litotes.data.corpus import SENTIMENT
 from litotes.encoder.packing import make_text_set
 from litotes.encoder.pretrained import Pretrained
 from litotes.model.classifier import Classifier

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from litotes.data.keys import example_key
+from litotes.data.corpus import example_key
 from litotes.training.recipe import Recipe
 from litotes.training.training_data import prepare
 

@@ -50,7 +50,7 @@ def test_a_number_is_imitated_by_squared_error() -> None:
 def test_the_loop_listens_to_its_teacher(tiny_recipe: Recipe, tmp_path: Path) -> None:
     """Texts without a label are learned from the teacher alone, and only with a share for it."""
     from litotes.core.values import Example
-    from litotes.data.tasks import SENTIMENT
+    from litotes.data.corpus import SENTIMENT
     from litotes.encoder import pretrained
     from litotes.encoder.packing import make_text_set
     from litotes.model.classifier import Classifier

@@ -12,7 +12,7 @@ import torch
 from litotes.core.errors import UserError
 from litotes.core.progress import ignore_progress
 from litotes.core.values import Example
-from litotes.data.keys import example_key, plain_words
+from litotes.data.corpus import example_key, plain_words
 from litotes.data.near_duplicates import near_duplicates
 from litotes.model.folder import text_hash
 from litotes.training.distillation import DistillRecipe, plan_distillation

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from litotes.cli.options import add_data
 
 if TYPE_CHECKING:
-    from litotes.data.audit.audit import Audit
+    from litotes.data.audit import Audit
 
 ABOUT = """\
 Looks for what spoils scores: texts in two splits, duplicates, contradictory labels, labels that
@@ -26,7 +26,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, progress, say
     from litotes.core.storage import write_json
-    from litotes.data.audit.audit import audit
+    from litotes.data.audit import audit
     from litotes.data.sources import load
 
     corpus = load(options.data)

@@ -75,7 +75,7 @@ def _write(result: Coverage, out: Path) -> str:
         write_json(out / "coverage.json", result.as_json())
         return "coverage.json"
     from litotes.core.figures import save_figure
-    from litotes.data.coverage_figure import figure
+    from litotes.data.coverage import figure
 
     save_figure(out / "coverage", figure(result), result.as_json())
     return "coverage.json, coverage.svg, coverage.png"

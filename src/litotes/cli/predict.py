@@ -215,7 +215,7 @@ def _read_lines(stream: TextIO, bad_rows: str) -> Iterator[str | BadText]:
     from litotes.core.errors import UserError
     from litotes.core.values import BadText
     from litotes.data.tables.files import MAX_CHARS, too_long
-    from litotes.data.tables.row import character_problem, replace_characters
+    from litotes.data.tables.rows import character_problem, replace_characters
 
     number = 0
     for number, line in enumerate(_bounded_lines(stream, MAX_CHARS), start=1):

@@ -128,7 +128,7 @@ def _stdin() -> Iterator[str]:
 def _full(lines: Iterable[str], where: str) -> Iterator[str]:
     """The lines, none of them empty: every later answer would go to the wrong text."""
     from litotes.core.errors import UserError
-    from litotes.data.tables.row import character_problem
+    from litotes.data.tables.rows import character_problem
 
     n_read = 0
     for n_read, line in enumerate(lines, start=1):

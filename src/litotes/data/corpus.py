@@ -1,11 +1,15 @@
-"""A corpus: examples, the tasks they are labelled for, and ways to select and to divide them."""
+"""Cells: a variety as one source writes it, which is what scores are compared between."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from typing import Literal
+from unicodedata import normalize
 
 from litotes.core.errors import UserError
 from litotes.core.html import row, table
@@ -13,9 +17,242 @@ from litotes.core.numbers import counted
 from litotes.core.registry import pick, unknown_name
 from litotes.core.text import harmless, one_line
 from litotes.core.values import Example, Label, Task
-from litotes.data.cells import Cell, cell_of, cell_order
-from litotes.data.keys import digest, example_key, leak_key
-from litotes.data.splitting import blocks_of, choose, fraction
+
+Axis = Literal["variety", "source", "cell"]
+"""What examples are grouped by."""
+
+
+ALL = "all"
+"""The name of all texts together."""
+NAMELESS = "without a name"
+"""That of texts without a variety or source among others that have one."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A variety as one source writes it."""
+
+    variety: str | None
+    source: str | None
+
+    def __str__(self) -> str:
+        return " ".join(part for part in (self.variety, self.source) if part is not None) or ALL
+
+
+def cell_of(example: Example) -> Cell:
+    """The cell an example belongs to."""
+    return Cell(example.variety, example.source)
+
+
+def cell_order(cell: Cell) -> tuple[str, str]:
+    """Sorts cells by variety, then by source."""
+    return cell.variety or "", cell.source or ""
+
+
+def name_along(example: Example, axis: Axis) -> str:
+    """The name of an example's variety, source or cell; "all" where it has none."""
+    cell = cell_of(example)
+    return str(cell) if axis == "cell" else getattr(cell, axis) or ALL
+
+
+class ColumnNames:
+    """What the columns of a table over these examples are called: as `name_along`, but that texts
+    without a name among others are not called all of them.
+    """
+
+    def __init__(self, examples: Iterable[Example], axis: Axis) -> None:
+        self.axis = axis
+        self._is_mixed = len({name_along(example, axis) for example in examples}) > 1
+
+    def name(self, example: Example) -> str:
+        name = name_along(example, self.axis)
+        return NAMELESS if self._is_mixed and name == ALL else name
+
+
+# When two texts or two examples count as the same.
+
+
+def text_key(text: str) -> str:
+    """What makes two texts the same: compatibility forms, case and white space do not count."""
+    folded = normalize("NFKC", text).casefold()
+    return " ".join(normalize("NFKC", folded).split())  # folding case can undo the normal form
+
+
+def example_key(example: Example) -> str:
+    """The key of everything an example is judged by: its text, and the second text of a pair."""
+    key = text_key(example.text)
+    return key if example.pair is None else f"{key}\n{text_key(example.pair)}"
+
+
+def leak_key(example: Example) -> str:
+    """What must not be on both sides of a split: as `example_key`, but that a pair is the same the
+    other way round. Paraphrases and questions that ask the same come in either order.
+    """
+    return "\n".join(sorted(example_key(example).split("\n")))
+
+
+def plain_words(example: Example) -> str:
+    """Words in lower case, nothing else: `it 's` and `It’s` are the same."""
+    return " ".join(re.findall(r"[^\W_]+", example_key(example)))
+
+
+def digest(example: Example) -> bytes:
+    """The SHA-256 of all that an example says."""
+    fields = (
+        example.text,
+        sorted(example.labels.items()),
+        example.pair,
+        example.variety,
+        example.source,
+        example.split,
+        example.group,
+    )
+    return sha256(json.dumps(fields).encode()).digest()
+
+
+# Which example goes where: stable hashing, what belongs together, and an even choice among it.
+
+SPLIT_WORDS = {
+    "train": "train",
+    "training": "train",
+    "valid": "valid",
+    "validation": "valid",
+    "val": "valid",
+    "dev": "valid",
+    "test": "test",
+}
+"""The names under which files and data sets keep the three splits."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Examples that must stay together.
+
+    stratum: what blocks are spread evenly over; order: the place in the shuffle; members: the
+    places of the examples in the corpus.
+    """
+
+    stratum: str
+    order: float
+    members: tuple[int, ...]
+
+
+def fraction(key: str) -> float:
+    """A number in [0, 1) that depends on the key alone, on every machine and in every run."""
+    return int.from_bytes(sha256(key.encode()).digest()[:6]) / 2**48
+
+
+def split_by_hash(key: str, *, test_share: float) -> str:
+    """The split of whatever is called `key`, for data sets that come without one."""
+    return "test" if fraction(key) < test_share else "train"
+
+
+def blocks_of(
+    examples: Sequence[Example], *, seed: int, pairs: Iterable[tuple[int, int]] = ()
+) -> list[Block]:
+    """The examples in blocks that must stay together: no text and no group is in two of them.
+
+    The second text of a pair may be, as a question asked of many texts is; the pair may not, in
+    either order.
+
+    pairs: places of examples that must stay together as well.
+    """
+    keys: list[list[Hashable]] = [list(ties_of(example)) for example in examples]
+    for pair in pairs:
+        for place in pair:
+            keys[place].append(pair)
+    members: dict[int, list[int]] = defaultdict(list)
+    for place, root in enumerate(components(keys)):
+        members[root].append(place)
+    blocks = []
+    for places in members.values():
+        own = [examples[place] for place in places]
+        order = fraction(f"{seed} {min(map(digest, own)).hex()}")
+        blocks.append(Block(_most_common_stratum(own), order, tuple(places)))
+    return blocks
+
+
+def ties_of(example: Example) -> Iterator[tuple[str, str]]:
+    """What an example shares with all that must be on its side."""
+    # stricter than `leak_key`: of a pair, even the first text alone stays on one side
+    yield "text", text_key(example.text)
+    if example.pair is not None:
+        yield "pair", leak_key(example)
+    if example.group is not None:
+        yield "group", example.group
+
+
+def _most_common_stratum(examples: Sequence[Example]) -> str:
+    strata = Counter(map(_stratum, examples))
+    return min(strata, key=lambda stratum: (-strata[stratum], stratum))
+
+
+def _stratum(example: Example) -> str:
+    labels = sorted((task, _coarse(label)) for task, label in example.labels.items())
+    return f"{cell_of(example)} {labels}"
+
+
+def _coarse(label: Label) -> str:
+    # numbers are spread by their whole part
+    if isinstance(label, tuple):
+        return "|".join(label)
+    return label if isinstance(label, str) else str(round(label))
+
+
+def components(keys: Iterable[Iterable[Hashable]]) -> list[int]:
+    """For each item the place of the first item it is connected to.
+
+    Items that share a key are connected, directly or through others.
+    """
+    parent: list[int] = []
+    first: dict[Hashable, int] = {}
+    for place, own in enumerate(keys):
+        parent.append(place)
+        for key in own:
+            _join(parent, place, first.setdefault(key, place))
+    return [_root(parent, place) for place in range(len(parent))]
+
+
+def _join(parent: list[int], one: int, other: int) -> None:
+    low, high = sorted((_root(parent, one), _root(parent, other)))
+    parent[high] = low
+
+
+def _root(parent: list[int], place: int) -> int:
+    while parent[place] != place:
+        parent[place] = parent[parent[place]]  # halving the path keeps later walks short
+        place = parent[place]
+    return place
+
+
+def choose(blocks: Sequence[Block], *, share: float, start: float) -> list[Block]:
+    """About `share` of the examples in whole blocks (systematic sampling over the strata).
+
+    At least one block is chosen and at least one is not. `start` in [0, 1) is where the counting
+    begins, so that small strata take turns over different starts.
+    """
+    owed, chosen = start - 0.5, []
+    # blocks of equal size follow each other: otherwise small blocks would always pay what is owed
+    # and large ones never be chosen
+    for block in sorted(blocks, key=block_order):
+        owed += share * len(block.members)
+        if owed >= len(block.members) / 2:
+            owed -= len(block.members)
+            chosen.append(block)
+    smallest = min(blocks, key=lambda block: (len(block.members), block.order))
+    if not chosen:
+        return [smallest]
+    if len(chosen) == len(blocks):
+        chosen.remove(smallest)
+    return chosen
+
+
+def block_order(block: Block) -> tuple[str, int, float]:
+    """What blocks are sorted by before some are chosen, or all are dealt."""
+    return block.stratum, len(block.members), block.order
+
+
+# A corpus: examples, the tasks they are labelled for, and ways to select and to divide them.
 
 SPLITS = ("train", "valid", "test")
 
@@ -310,3 +547,38 @@ def _counted_words(label: Label) -> tuple[str | None, ...]:
 
 def _count_order(count: Count) -> tuple[tuple[str, str], int, str, str]:
     return cell_order(count.cell), SPLITS.index(count.split), count.task, count.label or ""
+
+
+# The two questions litotes asks of a text, and the ways files spell the answers.
+
+SENTIMENT = Task("sentiment", ("negative", "positive"))
+SENTIMENT_3 = Task("sentiment", ("negative", "neutral", "positive"))
+SARCASM = Task("sarcasm", ("literal", "sarcastic"))
+
+# 0 and 1 also come as 0.0 and 1.0: a table with a missing label somewhere stores the others as
+# floats
+_NO = ("0", "0.0", "false", "no")
+_YES = ("1", "1.0", "true", "yes")
+
+SPELLINGS = {
+    "sentiment": {
+        **dict.fromkeys((*_NO, "neg", "negative"), "negative"),
+        **dict.fromkeys(("neu", "neutral"), "neutral"),
+        **dict.fromkeys((*_YES, "pos", "positive"), "positive"),
+    },
+    "sarcasm": {
+        **dict.fromkeys((*_NO, "literal", "notsarc", "not_sarcastic", "non-sarcastic"), "literal"),
+        **dict.fromkeys((*_YES, "sarc", "sarcastic"), "sarcastic"),
+    },
+}
+"""For each task the spellings read, in lower case, and the word each stands for."""
+
+
+def unknown_labels(task: Task) -> tuple[str, ...]:
+    """The labels of sentiment or sarcasm that stand beside known ones and are not known.
+
+    A task that has none of the known labels has words of its own, which is no mistake.
+    """
+    known = set(SPELLINGS.get(task.name, {}).values())
+    unknown = tuple(label for label in task.labels if label not in known)
+    return unknown if len(unknown) < len(task.labels) else ()

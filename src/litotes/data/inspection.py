@@ -18,8 +18,8 @@ from pathlib import Path
 
 from litotes.core.errors import UserError
 from litotes.core.registry import unknown_name
-from litotes.data.splitting import SPLIT_WORDS
-from litotes.data.tables.rows import column_names, read_rows
+from litotes.data.corpus import SPLIT_WORDS
+from litotes.data.tables import column_names, read_rows
 
 MAX_ROWS = 20_000
 """So many rows tell what a column holds."""

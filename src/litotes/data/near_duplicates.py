@@ -8,11 +8,15 @@ themselves.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import chain, islice
 from typing import TYPE_CHECKING
+
+from litotes.core.errors import UserError
+from litotes.core.values import Example
+from litotes.data.corpus import Block, Corpus, block_order, blocks_of, leak_key, plain_words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -134,3 +138,121 @@ def _trigram_hashes(words: Sequence[Sequence[str]]) -> NDArray[np.uint64]:
 
 def _word_hash(word: str) -> int:
     return int.from_bytes(blake2b(word.encode(), digest_size=8).digest())
+
+
+# Folds for cross-fitting: a model trained on the others has seen nothing like a fold's texts.
+
+
+@dataclass(frozen=True)
+class Folds:
+    """train: the fold of each text. others: by its place, the fold of each other text; None: like
+    no text of any fold. Those too near to a text kept apart are missing.
+
+    is_complete: whether all candidates for near-equal texts were compared.
+    """
+
+    train: tuple[int, ...]
+    others: Mapping[int, int | None]
+    is_complete: bool
+
+
+def assign_folds(
+    train: Sequence[Example],
+    others: Sequence[Example] = (),
+    *,
+    apart: Sequence[Example] = (),
+    n_folds: int,
+    seed: int,
+) -> Folds:
+    """Deals the training texts to folds of about the same size; cells and labels are spread evenly.
+
+    Equal texts, texts of a group and near-equal texts (`near_duplicates`) share a fold.
+    """
+    examples = [*train, *others, *apart]
+    words = [plain_words(example) for example in examples]
+    near = near_duplicates(words)
+    blocks = blocks_of(examples, seed=seed, pairs=[*near.pairs, *_same_letters(words)])
+    fold_of = _deal(blocks, n_train=len(train), n_folds=n_folds)
+    folds: dict[int, int] = {}
+    other_folds: dict[int, int | None] = {}
+    end_of_others = len(train) + len(others)
+    for block, fold in zip(blocks, fold_of, strict=True):
+        is_apart = any(place >= end_of_others for place in block.members)
+        for place in block.members:
+            if place < len(train):
+                assert fold is not None
+                folds[place] = fold
+            elif place < end_of_others and not is_apart:
+                other_folds[place - len(train)] = fold
+    in_order = tuple(folds[place] for place in range(len(train)))
+    return Folds(in_order, dict(sorted(other_folds.items())), near.is_complete)
+
+
+def _deal(blocks: Sequence[Block], *, n_train: int, n_folds: int) -> list[int | None]:
+    """The fold of each block: the smallest so far; None for one without training texts."""
+    sizes = [0] * n_folds
+    dealt: dict[Block, int] = {}
+    for block in sorted(blocks, key=block_order):
+        n = sum(place < n_train for place in block.members)
+        if n:
+            fold = min(range(n_folds), key=sizes.__getitem__)
+            sizes[fold] += n
+            dealt[block] = fold
+    if not all(sizes):
+        raise UserError(
+            f"The {n_train} training texts cannot be divided into {n_folds} folds: equal texts,"
+            " near-equal ones and those of a group must stay together. Take fewer folds, or more"
+            " texts."
+        )
+    return [dealt.get(block) for block in blocks]
+
+
+def _same_letters(words: Sequence[str]) -> list[tuple[int, int]]:
+    """Pairs of texts that differ in blanks and signs alone, however short."""
+    first: dict[str, int] = {}
+    pairs = []
+    for place, text in enumerate(words):
+        letters = text.replace(" ", "")
+        if letters and first.setdefault(letters, place) != place:
+            pairs.append((first[letters], place))
+    return pairs
+
+
+# Removes training texts that are also texts of a later test, in whatever spelling.
+#
+# Corpora of different names often draw on the same reviews or posts: of the 872 development
+# sentences
+# of SST-2, 737 are among VADER's film reviews, written with other quotes, blanks and capitals. A
+# score on them says nothing about a model that has read them.
+
+
+def remove_texts_of(corpus: Corpus, tests: Sequence[Corpus]) -> tuple[Corpus, int]:
+    """The corpus without training texts of the tests, and how many those were.
+
+    A training text is removed when it is, exactly or nearly, in a test or valid split of `tests`.
+    """
+    asked = [example for test in tests for example in test if example.split != "train"]
+    tested = list(map(plain_words, asked))
+    training = [place for place, example in enumerate(corpus) if example.split == "train"]
+    trained = [plain_words(corpus.examples[place]) for place in training]
+    found = near_duplicates([*trained, *tested], first=len(trained))
+    if not found.is_complete:  # a pair that was not compared would be trained on
+        raise UserError(
+            f"{corpus.name} has too many texts that resemble those to avoid. Take repeated texts"
+            " out, or avoid fewer tests."
+        )
+    repeated = _with_letters_of(trained, tested)
+    keys = set(map(leak_key, asked))  # texts without any letter, and pairs the other way round
+    repeated |= {n for n, at in enumerate(training) if leak_key(corpus.examples[at]) in keys}
+    for one, other in found.pairs:
+        if one < len(trained) <= other:
+            repeated.add(one)
+    removed = {training[number] for number in repeated}
+    kept = tuple(example for place, example in enumerate(corpus) if place not in removed)
+    return replace(corpus, examples=kept), len(removed)
+
+
+def _with_letters_of(trained: Sequence[str], tested: Sequence[str]) -> set[int]:
+    """The places of training texts with the letters of a test: `can not` and `cannot` are equal."""
+    letters = {text.replace(" ", "") for text in tested} - {""}
+    return {place for place, text in enumerate(trained) if text.replace(" ", "") in letters}

@@ -14,7 +14,7 @@ from pathlib import Path
 from litotes.core.errors import UserError
 from litotes.core.json_text import to_json
 from litotes.core.text import one_line
-from litotes.data.keys import text_key
+from litotes.data.corpus import text_key
 from litotes.data.sarcasm_sign import PARTS, note_silent, read_interpretations
 from litotes.data.sources import expand_path
 from litotes.data.sources.file_source import FileSource, find_source

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from litotes.core.errors import UserError
-from litotes.data.keys import text_key
+from litotes.data.corpus import text_key
 from litotes.data.tables.files import find_files, read_lines
 
 PARTS = {"train": "train.csv", "dev": "dev.csv", "test": "test.csv"}

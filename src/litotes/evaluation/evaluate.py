@@ -14,8 +14,7 @@ from litotes.core.json_text import parse_as
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.text import one_line
 from litotes.core.values import Answer, Example, Prediction, Task
-from litotes.data.cells import ALL, NAMELESS, cell_of
-from litotes.data.corpus import Corpus
+from litotes.data.corpus import ALL, NAMELESS, Corpus, cell_of
 from litotes.evaluation.reliability import (
     Reliability,
     RiskCoverage,

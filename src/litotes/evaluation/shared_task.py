@@ -31,12 +31,10 @@ from litotes.core.numbers import Floats, classes_of, macro_f1
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.storage import find_target, write_bytes
 from litotes.core.values import Prediction, Task
+from litotes.data.corpus import SARCASM, SENTIMENT
 from litotes.data.sources import has_prefix
 from litotes.data.sources.besstie import with_prefix
-from litotes.data.tables.delimited import rows_from
-from litotes.data.tables.records import read_records
-from litotes.data.tables.row import Row, require_columns
-from litotes.data.tasks import SARCASM, SENTIMENT
+from litotes.data.tables.rows import Row, read_records, require_columns, rows_from
 from litotes.evaluation.scores import N_RESAMPLES, Scores, interval, score
 from litotes.prediction.predictor import Predictor
 

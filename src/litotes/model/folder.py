@@ -28,7 +28,7 @@ from litotes.core.storage import (
 from litotes.core.text import one_line
 from litotes.core.values import CLASSIFICATION, KINDS, TRANSLATION, WORD_KINDS, Example, Task
 from litotes.core.version import __version__
-from litotes.data.keys import example_key
+from litotes.data.corpus import example_key
 from litotes.encoder.bundled import BUNDLED, bundled_weights
 from litotes.encoder.config import spec_from_json
 from litotes.encoder.tokenizer import PieceTokenizer

@@ -18,7 +18,7 @@ import numpy as np
 from litotes.core.errors import UserError
 from litotes.core.registry import pick
 from litotes.core.values import BadText, Prediction, Task
-from litotes.data.tables.row import Row, require_columns
+from litotes.data.tables.rows import Row, require_columns
 from litotes.prediction.answers import BAD_ROWS, BOOL, FLOAT, INT, STRING, Column, answer_columns
 
 Predict = Callable[[list["str | tuple[str, str] | BadText"]], list[Prediction]]

@@ -20,13 +20,13 @@ from litotes.core.storage import Target, find_target
 from litotes.core.text import guard_formula
 from litotes.core.values import BadText, Prediction, Task
 from litotes.data.inspection import find_text_column
-from litotes.data.tables.row import Row, as_text, replace_characters
-from litotes.data.tables.rows import column_names, read_rows
+from litotes.data.tables import column_names, read_rows
+from litotes.data.tables.rows import Row, as_text, replace_characters
 from litotes.prediction.answers import BAD_ROWS, STRING, Column, answer_columns, answers_as_json
 from litotes.prediction.frames import arrow_array
 
 if TYPE_CHECKING:
-    from litotes.data.tables.row import Row
+    from litotes.data.tables.rows import Row
     from litotes.prediction.predictor import Predictor
 
 ROWS_PER_PART = 5000

@@ -15,8 +15,7 @@ from typing import Any, get_args
 from litotes.core.errors import UserError
 from litotes.core.numbers import format_signed
 from litotes.core.progress import Watch, ignore_progress
-from litotes.data.cells import Axis, cell_of
-from litotes.data.corpus import Corpus
+from litotes.data.corpus import Axis, Corpus, cell_of
 from litotes.data.sources import has_option, load_with_test_part, options_of, with_option
 from litotes.evaluation.cross_matrix import CrossMatrix, collapses
 from litotes.study.plan import (

@@ -9,7 +9,7 @@ from litotes.core.figures import render_figure, save_figure
 from litotes.core.html import inline, slugs
 from litotes.core.progress import Watch
 from litotes.core.storage import write_json, write_text
-from litotes.data import coverage_figure
+from litotes.data import coverage
 from litotes.evaluation.reliability import draw_reliability, overlay_risk_coverage
 from litotes.study import figure as study_figure
 from litotes.study.confidence import Confidence, pooled_curves
@@ -41,7 +41,7 @@ def draw_pictures(report: Report, folder: Path, watch: Watch) -> Pictures:
         narrow_tables[section.name] = _draw_narrow_tables(section, places[section.name])
     vocabularies = {}
     for one in report.vocabularies:
-        name, picture = one.settings.name, coverage_figure.figure(one.coverage)
+        name, picture = one.settings.name, coverage.figure(one.coverage)
         vocabularies[name] = save(f"coverage {name}", picture, one.as_json())
     diagrams = {}
     for section in drawn:

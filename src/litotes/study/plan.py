@@ -35,7 +35,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from litotes.core.errors import UserError
 from litotes.core.registry import unknown_name
-from litotes.data.cells import Axis
+from litotes.data.corpus import Axis
 from litotes.study.published import Published, read_published
 from litotes.training.recipe import (
     Recipe,

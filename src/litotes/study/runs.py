@@ -23,9 +23,7 @@ from litotes.core.numbers import Counts, Floats
 from litotes.core.progress import Watch, ignore_progress, prefix_watch
 from litotes.core.ray_jobs import run_on_ray
 from litotes.core.storage import clear_staged, locked, sha256_of, write_json
-from litotes.data.cells import ColumnNames
-from litotes.data.corpus import Corpus
-from litotes.data.keys import example_key
+from litotes.data.corpus import ColumnNames, Corpus, example_key
 from litotes.data.sources import load_with_test_part
 from litotes.evaluation.evaluate import (
     TaskPredictions,

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from litotes.core.errors import UserError
 from litotes.core.values import Example, Task
-from litotes.data.keys import example_key
+from litotes.data.corpus import example_key
 from litotes.encoder.packing import TextSet
 from litotes.training.losses import has_label, task_weights
 from litotes.training.teacher import Teacher

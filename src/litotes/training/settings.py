@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from litotes.data.cells import Axis
+from litotes.data.corpus import Axis
 
 
 class TrainingSettings(BaseModel):

@@ -22,7 +22,7 @@ from bench.gpu.models import copy_to
 from bench.gpu.turns import GpuGroup
 from bench.lines import BenchResult
 from litotes.core.errors import UserError
-from litotes.data.tasks import SENTIMENT
+from litotes.data.corpus import SENTIMENT
 from litotes.model.heads import HEADS
 
 Make = Callable[..., GpuBench]

@@ -16,13 +16,11 @@ from pathlib import Path
 
 from litotes.core.errors import UserError
 from litotes.core.values import Example
-from litotes.data.corpus import SPLITS, Corpus
+from litotes.data.corpus import SARCASM, SENTIMENT, SPLIT_WORDS, SPLITS, Corpus
 from litotes.data.sources.options import choice, require_path
-from litotes.data.splitting import SPLIT_WORDS
+from litotes.data.tables import read_rows
 from litotes.data.tables.files import find_files, require_file
-from litotes.data.tables.row import Row, require_columns
-from litotes.data.tables.rows import read_rows
-from litotes.data.tasks import SARCASM, SENTIMENT
+from litotes.data.tables.rows import Row, require_columns
 
 OPTIONS = {
     "split": "train, valid or test: the split of a single file whose name does not say it",

@@ -12,14 +12,19 @@ from pathlib import Path
 
 from litotes.core.errors import UserError
 from litotes.core.values import Example
-from litotes.data.corpus import Corpus
-from litotes.data.keys import text_key
+from litotes.data.corpus import (
+    SARCASM,
+    SENTIMENT,
+    SENTIMENT_3,
+    SPELLINGS,
+    Corpus,
+    split_by_hash,
+    text_key,
+)
 from litotes.data.sources.options import choice, require_path
-from litotes.data.splitting import split_by_hash
+from litotes.data.tables import read_rows
 from litotes.data.tables.files import find_file
-from litotes.data.tables.row import Row
-from litotes.data.tables.rows import read_rows
-from litotes.data.tasks import SARCASM, SENTIMENT, SENTIMENT_3, SPELLINGS
+from litotes.data.tables.rows import Row
 
 OPTIONS = {
     "lang": "en (default), my, cm (code-mixed) or all",

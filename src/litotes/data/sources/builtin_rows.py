@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from importlib.resources import as_file, files
 
-from litotes.data.tables.row import Row
-from litotes.data.tables.rows import read_rows
+from litotes.data.tables import read_rows
+from litotes.data.tables.rows import Row
 
 
 def builtin_rows(corpus: str, variety: str, needs: Sequence[str]) -> Iterator[Row]:

@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from litotes.core.errors import UserError
 from litotes.core.registry import can_name_task, propose_task_name
 from litotes.core.values import Example, Label, Task
-from litotes.data.corpus import Corpus
+from litotes.data.corpus import SPLIT_WORDS, Corpus
 from litotes.data.several import count_each, split_labels
 from litotes.data.sources.labels import count_words, read_label_words, read_several_words
 from litotes.data.sources.left_out import LeftOut
 from litotes.data.sources.options import choice, number, whole_number
-from litotes.data.splitting import SPLIT_WORDS
-from litotes.data.tables.row import Row
+from litotes.data.tables.rows import Row
 
 COLUMN_OPTIONS = {
     "text": "column of the texts (text)",

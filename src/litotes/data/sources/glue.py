@@ -12,12 +12,11 @@ from pathlib import Path
 
 from litotes.core.errors import UserError
 from litotes.core.values import Example, Label, Task
-from litotes.data.corpus import Corpus
+from litotes.data.corpus import SENTIMENT, Corpus
 from litotes.data.sources.options import require_path
+from litotes.data.tables import read_rows
 from litotes.data.tables.files import find_files
-from litotes.data.tables.row import Row
-from litotes.data.tables.rows import read_rows
-from litotes.data.tasks import SENTIMENT
+from litotes.data.tables.rows import Row
 
 _FILES = {"train": "train.tsv", "valid": "dev.tsv"}  # the official test files are unlabelled
 _ENTAILMENT = Task("entailment", ("entailment", "not_entailment"))

@@ -12,11 +12,10 @@ from typing import Any
 
 from litotes.core.errors import UserError
 from litotes.core.registry import unknown_name
-from litotes.data.corpus import Corpus
+from litotes.data.corpus import SPLIT_WORDS, Corpus
 from litotes.data.sources.columns import COLUMN_OPTIONS, column_map, corpus_of
 from litotes.data.sources.options import require_path
-from litotes.data.splitting import SPLIT_WORDS
-from litotes.data.tables.row import Row, as_text, require_columns
+from litotes.data.tables.rows import Row, as_text, require_columns
 
 OPTIONS = {
     **COLUMN_OPTIONS,

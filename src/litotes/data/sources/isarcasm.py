@@ -11,12 +11,11 @@ from pathlib import Path
 
 from litotes.core.errors import UserError
 from litotes.core.values import Example
-from litotes.data.corpus import Corpus
+from litotes.data.corpus import SARCASM, SPELLINGS, Corpus
 from litotes.data.sources.options import choice, require_path
+from litotes.data.tables import read_rows
 from litotes.data.tables.files import find_files
-from litotes.data.tables.row import Row
-from litotes.data.tables.rows import read_rows
-from litotes.data.tasks import SARCASM, SPELLINGS
+from litotes.data.tables.rows import Row
 
 OPTIONS = {
     "rephrased": (

@@ -15,7 +15,7 @@ from math import isfinite
 
 from litotes.core.errors import UserError
 from litotes.core.values import Task
-from litotes.data.tasks import SARCASM, SENTIMENT, SENTIMENT_3, SPELLINGS, unknown_labels
+from litotes.data.corpus import SARCASM, SENTIMENT, SENTIMENT_3, SPELLINGS, unknown_labels
 
 _FEW = 10
 """So many different labels are believed of a table of any size."""

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from litotes.core.errors import UserError
-from litotes.data.tables.row import Row
+from litotes.data.tables.rows import Row
 
 _N_NAMED = 5
 

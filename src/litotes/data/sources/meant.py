@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from litotes.core.errors import UserError
 from litotes.core.registry import unknown_name
 from litotes.core.values import Example
-from litotes.data.corpus import Corpus
+from litotes.data.corpus import SARCASM, SENTIMENT, SENTIMENT_3, Corpus, split_by_hash
 from litotes.data.sources.builtin_rows import builtin_rows
 from litotes.data.sources.options import choice
-from litotes.data.splitting import split_by_hash
-from litotes.data.tables.row import Row
-from litotes.data.tasks import SARCASM, SENTIMENT, SENTIMENT_3
+from litotes.data.tables.rows import Row
 
 _NEEDS = ("text", "topic", "form", "kind", "sentiment", "sarcasm")
 

@@ -6,12 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from litotes.core.values import Example
-from litotes.data.corpus import Corpus
-from litotes.data.keys import text_key
+from litotes.data.corpus import SARCASM, SENTIMENT, Corpus, split_by_hash, text_key
 from litotes.data.sources.builtin_rows import builtin_rows
-from litotes.data.splitting import split_by_hash
-from litotes.data.tables.row import Row
-from litotes.data.tasks import SARCASM, SENTIMENT
+from litotes.data.tables.rows import Row
 
 VARIETIES = ("en-AU", "en-IN", "en-UK")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from litotes.data.corpus import Corpus
 from litotes.data.sources.columns import COLUMN_OPTIONS, column_map, corpus_of
 from litotes.data.sources.options import choice, require_path
-from litotes.data.tables.rows import read_rows
+from litotes.data.tables import read_rows
 
 OPTIONS = {**COLUMN_OPTIONS, "quotes": "no when a CSV or TSV file is written without quoting (yes)"}
 

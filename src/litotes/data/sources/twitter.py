@@ -8,15 +8,10 @@ from pathlib import Path
 
 from litotes.core.errors import UserError
 from litotes.core.values import Example
-from litotes.data.corpus import Corpus
-from litotes.data.keys import text_key
+from litotes.data.corpus import SENTIMENT, Corpus, components, split_by_hash, text_key
 from litotes.data.sources.options import require_path, whole_number
-from litotes.data.splitting import components, split_by_hash
-from litotes.data.tables.delimited import rows_from
 from litotes.data.tables.files import find_file
-from litotes.data.tables.records import read_records
-from litotes.data.tables.row import Row, require_columns
-from litotes.data.tasks import SENTIMENT
+from litotes.data.tables.rows import Row, read_records, require_columns, rows_from
 
 OPTIONS = {"min_words": "leave shorter texts out (40)"}
 

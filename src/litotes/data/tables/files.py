@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE, getincrementaldecoder
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from io import BufferedReader, RawIOBase
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from litotes.core.errors import UserError
-from litotes.data.tables.unpacking import UnpackingLimit
-from litotes.data.tables.utf16 import UTF16_MARKS, utf16_as_utf8
 
 MAX_CHARS = 1_000_000
 """The longest line and the longest text that are read; anything longer is a damaged file."""
@@ -178,3 +178,94 @@ def too_long(place: str) -> str:
         f"{place} is longer than {MAX_CHARS:,} characters: cut it, or check that the file has line"
         " ends."
     )
+
+
+# UTF-16 files, as Excel exports "Unicode text", read as if they were UTF-8.
+
+UTF16_MARKS = (BOM_UTF16_LE, BOM_UTF16_BE)
+"""The first two bytes of such a file."""
+_N_READ = 1 << 16
+
+
+def utf16_as_utf8(stream: BinaryIO) -> BinaryIO:
+    """The content of a stream that begins with one of UTF16_MARKS, without the mark."""
+    return BufferedReader(_Recoded(stream))
+
+
+class _Recoded(RawIOBase):
+    """Half a surrogate pair becomes bytes that are not UTF-8; half a character at the end is an
+    error.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._begin()
+
+    def _begin(self) -> None:
+        self._stream.seek(0)
+        self._decoder = getincrementaldecoder("utf-16")(errors="surrogatepass")
+        self._ready = b""
+        self._n_read = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._n_read
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """What lies before is read again."""
+        assert whence == 0, "only places counted from the beginning are known"
+        self._begin()
+        while self._n_read < offset and self.read(min(offset - self._n_read, _N_READ)):
+            pass
+        return self._n_read
+
+    def readinto(self, target: Any) -> int:
+        while not self._ready:
+            raw = self._stream.read(_N_READ)
+            text = self._decoder.decode(raw, final=not raw)
+            self._ready = text.encode(errors="surrogatepass")
+            if not raw:
+                break
+        given, self._ready = self._ready[: len(target)], self._ready[len(target) :]
+        target[: len(given)] = given
+        self._n_read += len(given)
+        return len(given)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+# How much a compressed table may unpack to: a small file must not take all memory.
+
+MAX_RATIO = 50
+"""Bytes that a compressed file may become for each of its own; tables of texts become 5 to 20."""
+FREE_BYTES = 1 << 26
+"""What any file may become, however small it is."""
+ROW_BYTES = 100
+"""Counted for every row beside its text; in memory it takes more."""
+
+
+class UnpackingLimit:
+    """Counts what a file unpacks to while it is read, and refuses what goes on beyond reason.
+
+    remedy: how the user can have it read all the same.
+    """
+
+    def __init__(self, path: Path, remedy: str) -> None:
+        self._path, self._remedy = path, remedy
+        self._n_left = max(FREE_BYTES, MAX_RATIO * path.stat().st_size)
+
+    def add(self, n_bytes: int, *, n_rows: int) -> None:
+        self._n_left -= n_bytes + ROW_BYTES * n_rows
+        if self._n_left < 0:
+            raise UserError(
+                f"{self._path} unpacks to more than {MAX_RATIO} times its size, as no table of"
+                f" texts does: it is damaged, or made to fill the memory. If it is neither,"
+                f" {self._remedy}."
+            )

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from litotes.core.errors import UserError, reason_of
-from litotes.data.tables.files import Start
-from litotes.data.tables.row import Row, as_text, require_columns
-from litotes.data.tables.unpacking import UnpackingLimit
+from litotes.data.tables.files import Start, UnpackingLimit
+from litotes.data.tables.rows import Row, as_text, require_columns
 
 _REMEDY = "save it as a CSV file"
 _BATCH = 256

@@ -2,80 +2,545 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import csv
+import json
+import re
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from math import inf, isfinite
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from litotes.core.errors import UserError
-from litotes.data.tables.delimited import read_column_names, read_delimited
-from litotes.data.tables.files import BEGINNING, Start, require_file
-from litotes.data.tables.json_rows import JSON_FILES, read_json
-from litotes.data.tables.parquet import open_parquet, read_parquet
-from litotes.data.tables.plain_text import COLUMN, PLAIN_TEXT, read_plain_text
-from litotes.data.tables.records import DELIMITERS, find_delimiter
-from litotes.data.tables.row import Row
+from litotes.core.numbers import counted
+from litotes.core.registry import unknown_name
+from litotes.core.text import is_utf8
+from litotes.data.tables.files import (
+    BEGINNING,
+    MAX_CHARS,
+    Start,
+    read_lines,
+    too_long,
+)
+
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
 
 
-def kind_of(path: Path) -> str:
-    """How a file is read: as .csv, .tsv, .jsonl, .txt or .parquet."""
-    kind = Path(path.name.lower().removesuffix(".gz")).suffix
-    if kind in DELIMITERS or kind == PLAIN_TEXT:
-        return kind
-    if kind in JSON_FILES:
-        return ".jsonl"
-    if path.suffix.lower() == ".parquet":
-        return ".parquet"
-    raise UserError(
-        f"{path} is not a table that can be read: save it as .csv, .tsv, .jsonl or .txt (each also"
-        " with .gz), or as .parquet."
+@dataclass(frozen=True)
+class Row:
+    """One record of a table: its values by column, as text, and where it stands.
+
+    found: the values as they were, where the file has more types than text (JSON, Parquet); also
+    those of columns that nobody needs as text. problem: why the row cannot be used; its values are
+    then what could be made out.
+    """
+
+    file: str
+    number: int
+    values: Mapping[str, str]
+    unit: str = "line"
+    found: Mapping[str, object] = field(default_factory=dict)
+    problem: str | None = None
+
+    def at(self, column: str) -> str:
+        """Where the value of a column stands, for error messages."""
+        return f"{self.file}, {self.unit} {self.number}, column {column!r}"
+
+    def value(self, column: str) -> object:
+        """What a column holds, of the type it has in the file; None where the row has no such."""
+        return self.found.get(column, self.values.get(column))
+
+    def text(self, column: str) -> str:
+        """The text in a column, which must not be empty."""
+        if self.problem is not None:
+            raise UserError(self.problem)
+        text = self.values[column]
+        if not text.strip():
+            raise UserError(f"{self.at(column)} is empty: give the row a text, or take it out.")
+        if len(text) > MAX_CHARS:
+            raise UserError(too_long(self.at(column)))
+        check_characters(text, self.at(column))
+        return text
+
+    def word(self, column: str) -> str | None:
+        """The word in a column; None where it is empty, absent or NaN."""
+        word = self.values.get(column, "").strip()
+        return None if word.casefold() in ("", "nan") else word
+
+    def require_word(self, column: str, known: Collection[str] = ()) -> str:
+        """The word in a column that must have one."""
+        if (word := self.word(column)) is None:
+            wanted = f"give it one of {', '.join(known)}" if known else "fill it in"
+            raise UserError(f"{self.at(column)} is empty: {wanted}, or take the row out.")
+        return word
+
+    def as_number(self, column: str) -> float:
+        """The number in a column that must have one."""
+        word = self.require_word(column)
+        try:
+            number = float(word)
+        except ValueError:
+            number = inf
+        if not isfinite(number):
+            raise UserError(
+                f"{self.at(column)}: {word!r} is not a number. Mend it, or take the row out."
+            )
+        return number
+
+    def translate(self, column: str, words: Mapping[str, str], kind: str = "label") -> str:
+        """What the word in a column stands for; the keys of `words` are in lower case."""
+        word = self.word(column)
+        if word is not None and word.casefold() in words:
+            return words[word.casefold()]
+        known = []
+        for spelling, meaning in words.items():
+            # in the case that the meaning has, where the two differ in nothing else
+            known.append(meaning if meaning.casefold() == spelling else spelling)
+        known.sort()
+        found = self.require_word(column, known)
+        raise UserError(f"{self.at(column)}: {unknown_name(found, known, kind)}")
+
+
+def require_columns(place: str, columns: Collection[str], needs: Collection[str]) -> None:
+    """Refuses a table that lacks a column, naming those it has."""
+    for column in needs:
+        if column not in columns:
+            raise UserError(f"{place}: {unknown_name(column, filter(None, columns), 'column')}")
+
+
+def check_characters(text: str, place: str) -> None:
+    """Refuses what JSON can spell and nothing can store."""
+    if not _is_storable(text):
+        raise UserError(
+            f"{place} holds a NUL or half a surrogate pair, which is not text: take it out."
+        )
+
+
+def character_problem(fields: Iterable[str], place: str) -> str | None:
+    """What is wrong with the bytes that these fields were read from, leniently."""
+    if all(map(_is_storable, fields)):
+        return None
+    return f"{place} holds a NUL or bytes that are not UTF-8 text. Save it as UTF-8."
+
+
+def replace_characters(text: str) -> str:
+    """The text with a replacement mark for all that is no text, so that it can be written."""
+    return text if _is_storable(text) else _NO_TEXT.sub("\ufffd", text)
+
+
+def _is_storable(text: str) -> bool:
+    return "\0" not in text and is_utf8(text)
+
+
+def as_text(value: object, place: str) -> str:
+    """A value of a JSON or Parquet cell as the text a CSV file would hold."""
+    if value is None or value != value:  # only NaN differs from itself
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str | int | float):
+        text = str(value)
+        check_characters(text, place)
+        return text
+    raise UserError(f"{place} holds a {type(value).__name__}: make it a text or a number.")
+
+
+# The records of CSV and TSV files: what separates their fields, and what is wrong with a line.
+#
+# A record that cannot be read takes its first line with it and no more: the lines after it are
+# read
+# again as records of their own.
+
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_OTHERS = ";\t|,"
+_EXCEL_HINT = re.compile(r"sep=(.)\s*", re.IGNORECASE)
+"""A first line by which Excel is told the delimiter; it is no record."""
+_TOO_LONG = "too long"
+
+
+class Record(NamedTuple):
+    """line: the one it begins in. problem: why the fields are only what could be made out."""
+
+    line: int
+    fields: list[str]
+    problem: str | None = None
+
+
+def find_delimiter(path: Path, kind: str, needs: Collection[str] = ()) -> str:
+    """What the header separates its columns with: usually what the file's name says; many programs
+    write a .csv with semicolons, tabs or bars.
+    """
+    usual = DELIMITERS[kind]
+    if not path.is_file():  # a pipe cannot be read twice
+        return usual
+    _, header = next(read_lines(path, lenient=True), (0, ""))
+    hint = _EXCEL_HINT.fullmatch(header)
+    if hint is not None:
+        return hint[1]
+    columns = {delimiter: _split(header, delimiter) for delimiter in (usual, *_OTHERS)}
+    if len(columns[usual]) > 1 and set(needs) <= set(columns[usual]):
+        return usual
+    return max(columns, key=lambda each: (set(needs) <= set(columns[each]), len(columns[each])))
+
+
+def _split(line: str, delimiter: str) -> list[str]:
+    try:
+        fields = next(csv.reader([line.rstrip("\r\n")], delimiter=delimiter), [])
+    except csv.Error:  # reported when the file is read
+        return []
+    return [field.strip() for field in fields]
+
+
+def read_records(
+    path: Path,
+    *,
+    delimiter: str = ",",
+    quotes: bool = True,
+    start: Start = BEGINNING,
+    width: int | None = None,
+    lenient: bool = False,
+) -> Iterator[Record]:
+    """The records of a delimited file; an empty file is refused, blank lines are skipped.
+
+    width: the number of fields, None: that of the first record. lenient: a record that cannot be
+    read is yielded with its problem; otherwise the problem is raised.
+    """
+    read = _read_quoted if quotes else _read_unquoted
+    lines = _Lines(_without_hint(path, start, lenient))
+    is_empty = True
+    for record in read(path, lines, delimiter):
+        if record.problem is not None and not lenient:
+            raise UserError(record.problem)
+        if not record.fields:
+            continue
+        is_empty = False
+        width = width or len(record.fields)
+        is_whole = record.problem is None
+        if lenient and is_whole and len(record.fields) != width and lines.n_taken > 1:
+            # a quote that was never meant to be one has swallowed the lines after it
+            yield lines.give_up(_wrong_quote(f"{path}, line {record.line}"), delimiter)
+        else:
+            yield record
+    if is_empty:
+        raise UserError(f"{path} is empty: give a file with a header line and at least one row.")
+
+
+def _without_hint(path: Path, start: Start, lenient: bool) -> Iterator[tuple[int, str]]:
+    lines = read_lines(path, start=start, lenient=lenient)
+    for number, line in lines:
+        if number > 1 or _EXCEL_HINT.fullmatch(line) is None:
+            yield number, line
+
+
+class _Lines:
+    """The lines of a file, of which those of the record being read can be given back."""
+
+    def __init__(self, source: Iterator[tuple[int, str]]) -> None:
+        self._source = source
+        self._given_back: deque[tuple[int, str]] = deque()
+        self._taken: list[str] = []
+        self._n_chars = 0
+        self.first = 0
+        """The number of the line that the record begins in."""
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        number, line = self._given_back.popleft() if self._given_back else next(self._source)
+        if not self._taken:
+            self.first = number
+        self._taken.append(line)
+        self._n_chars += len(line)
+        # an unclosed quote would swallow the rest of the file
+        if self._n_chars > MAX_CHARS and len(self._taken) > 1:
+            raise csv.Error(_TOO_LONG)
+        return line
+
+    @property
+    def n_taken(self) -> int:
+        """Of the record being read."""
+        return len(self._taken)
+
+    @property
+    def taken(self) -> Sequence[str]:
+        return self._taken
+
+    def begin_record(self) -> None:
+        self._taken.clear()
+        self._n_chars = 0
+
+    def give_up(self, problem: str, delimiter: str) -> Record:
+        """The first line as a record with a problem; the others are given back."""
+        line, *others = self._taken
+        numbered = list(enumerate(others, start=self.first + 1))
+        self._given_back.extendleft(reversed(numbered))
+        return Record(self.first, _split(line, delimiter) or [line.strip()], problem)
+
+
+def _read_unquoted(path: Path, lines: _Lines, delimiter: str) -> Iterator[Record]:
+    lines.begin_record()
+    for line in lines:
+        content = line.rstrip("\r\n")
+        yield Record(lines.first, content.split(delimiter) if content else [])
+        lines.begin_record()
+
+
+def _read_quoted(path: Path, lines: _Lines, delimiter: str) -> Iterator[Record]:
+    # A limit of the whole process, and by default too low for the texts we allow; it is only ever
+    # raised.
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_CHARS))
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    while True:
+        lines.begin_record()
+        try:
+            fields = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            place = f"{path}, line {lines.first}"
+            problem = _bad_quotes(place, lines.taken, delimiter, str(error))
+            yield lines.give_up(problem, delimiter)
+        else:
+            yield Record(lines.first, fields)
+
+
+def _bad_quotes(place: str, lines: Sequence[str], delimiter: str, reason: str) -> str:
+    if reason == _TOO_LONG:
+        return (
+            f"{place}: the record that begins here is longer than {MAX_CHARS:,} characters. Look"
+            " for a quote that is opened and never closed."
+        )
+    if reason == "unexpected end of data":
+        # a lenient second look ends in the field left open
+        column = len(next(csv.reader(lines, delimiter=delimiter)))
+        return (
+            f"{place}, column {column}: a quote is opened and never closed. Close it, or double the"
+            " quotes that belong to the text."
+        )
+    if reason.startswith("new-line character"):
+        return (
+            f"{place}: a bare carriage return stands outside quotes. Save the file with ordinary"
+            " line ends."
+        )
+    return (
+        f"{place}: {reason}. Put the text in quotes and double the quotes that belong to it (or"
+        " read the table with quotes=no)."
     )
 
 
-def read_rows(
+def _wrong_quote(place: str) -> str:
+    return (
+        f"{place}: a quote is opened here and does not end with its field. Close it, or double the"
+        " quotes that belong to the text."
+    )
+
+
+# CSV and TSV files as rows, with every mistake in their quotes and widths named by its line.
+
+
+def read_delimited(
     path: Path,
-    *,
+    delimiter: str,
     needs: Collection[str],
-    keeps: Collection[str] = (),
-    quotes: bool = True,
-    start: Start = BEGINNING,
-    lenient: bool = False,
+    *,
+    quotes: bool,
+    start: Start,
+    lenient: bool,
 ) -> Iterator[Row]:
-    """The rows of a table, of which there must be at least one, with the columns in `needs`.
+    """The rows of a file whose first record names the columns."""
+    records = read_records(path, delimiter=delimiter, quotes=quotes, lenient=lenient)
+    header = _read_header(path, next(records), needs)
+    if start.row:
+        width = len(header)
+        records = read_records(
+            path, delimiter=delimiter, quotes=quotes, start=start, width=width, lenient=lenient
+        )
+    yield from rows_from(path, header, records, lenient=lenient)
 
-    keeps: columns whose values are wanted as they are. lenient: a row that cannot be used is
-    yielded with its problem; otherwise the problem is raised.
+
+def read_column_names(path: Path, delimiter: str) -> list[str]:
+    """What the header calls the columns, as rows name them."""
+    return _read_header(path, next(read_records(path, delimiter=delimiter, lenient=True)), ())
+
+
+def _read_header(path: Path, record: Record, needs: Collection[str]) -> list[str]:
+    place = f"{path}, line {record.line}"
+    problem = record.problem or character_problem(record.fields, place)
+    if problem is not None:
+        raise UserError(problem)
+    header = [field.strip() for field in record.fields]
+    require_columns(place, header, needs)
+    for column in needs:
+        n_times = header.count(column)
+        if n_times > 1:
+            raise UserError(
+                f"{place}: the column {column!r} is there {n_times} times. Rename all but one."
+            )
+    return _distinct(header)
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """The second column called x is called x.2: rows know their columns by name."""
+    n_times: Counter[str] = Counter()
+    distinct: list[str] = []
+    for name in names:
+        n_times[name] += 1
+        found = name if n_times[name] == 1 else f"{name}.{n_times[name]}"
+        while found in distinct or (found != name and found in names):
+            found += "_"
+        distinct.append(found)
+    return distinct
+
+
+def rows_from(
+    path: Path, header: Sequence[str], records: Iterable[Record], *, lenient: bool = False
+) -> Iterator[Row]:
+    """Records as rows; each must have as many fields as the header has columns.
+
+    lenient: a row that has not is yielded with its problem; otherwise the problem is raised.
     """
-    require_file(path)
-    kind = kind_of(path)
-    if kind in DELIMITERS:
-        delimiter = find_delimiter(path, kind, needs)
-        rows = read_delimited(path, delimiter, needs, quotes=quotes, start=start, lenient=lenient)
-    elif kind == PLAIN_TEXT:
-        rows = read_plain_text(path, needs, start, lenient)
-    elif kind == ".jsonl":
-        rows = read_json(path, needs, start, lenient)
-    else:
-        rows = read_parquet(path, needs, start, lenient, keeps)
-    if (first := next(rows, None)) is None:
-        raise UserError(f"{path} has no rows: give a file with at least one text in it.")
-    yield first
-    yield from rows
+    for line, fields, problem in records:
+        place = f"{path}, line {line}"
+        if problem is None and len(fields) != len(header):
+            problem = _wrong_width(place, header, len(fields))
+        if lenient and problem is None:
+            problem = character_problem(fields, place)
+        if problem is not None:
+            if not lenient:
+                raise UserError(problem)
+            fields = [replace_characters(field) for field in fields]
+        yield Row(str(path), line, dict(zip(header, fields, strict=False)), problem=problem)
 
 
-def column_names(path: Path, needs: Collection[str] = ()) -> list[str]:
-    """The columns of a table; of JSON, those that any of its rows has.
+def _wrong_width(place: str, header: Sequence[str], n_fields: int) -> str:
+    should = f"there should be {len(header)} ({', '.join(header)})"
+    sentence = f"{place} has {counted(n_fields, 'field')} where {should}."
+    if n_fields < len(header):
+        return (
+            f"{sentence} The first one missing is {header[n_fields]!r}: fill it in, or take the row"
+            " out."
+        )
+    return f"{sentence} Put quotes around a text that holds the delimiter."
 
-    needs: columns that it must have, by which a delimiter is chosen.
+
+# JSON: one object a line, or in a .json file one array of objects.
+
+JSON_FILES = (".jsonl", ".ndjson", ".json")
+_MAX_ARRAY_CHARS = 64 * MAX_CHARS
+"""Of an array, which is read as a whole."""
+
+
+def read_json(path: Path, needs: Collection[str], start: Start, lenient: bool) -> Iterator[Row]:
+    """The rows of a file.
+
+    lenient: a row that cannot be used is yielded with its problem; otherwise the problem is raised.
     """
-    require_file(path)
-    kind = kind_of(path)
-    if kind in DELIMITERS:
-        return read_column_names(path, find_delimiter(path, kind, needs))
-    if kind == PLAIN_TEXT:
-        return [COLUMN]
-    if kind == ".parquet":
-        with open_parquet(path) as file:
-            return list(file.schema_arrow.names)
-    names: dict[str, None] = {}
-    for row in read_json(path, (), BEGINNING, lenient=True):
-        names |= dict.fromkeys(row.found)
-    return list(names)
+    is_first = True
+    for number, unit, content in _contents(path, start, lenient):
+        place = f"{path}, {unit} {number}"
+        record = content if isinstance(content, dict) else {}
+        try:
+            values = _texts(content, needs, place)
+            if lenient:  # all of it may be written again
+                check_characters(json.dumps(content, ensure_ascii=False), place)
+        except UserError as error:
+            # of a first row without a column, it is more likely that the column has another name
+            if not lenient or (is_first and record and not set(needs) <= set(record)):
+                raise
+            yield Row(str(path), number, {}, unit, _storable(record), str(error))
+        else:
+            yield Row(str(path), number, values, unit, record)
+        is_first = False
+
+
+def _contents(path: Path, start: Start, lenient: bool) -> Iterator[tuple[int, str, Any]]:
+    """Number, unit and content of each row; of a line that is no JSON, the error."""
+    if is_array(path):
+        for number, record in islice(enumerate(read_array(path), start=1), start.row, None):
+            yield number, "item", record
+        return
+    for number, line in read_lines(path, start=start, lenient=lenient):
+        if line.strip():  # blank lines are skipped
+            yield number, "line", _parse(line, f"{path}, line {number}")
+
+
+def _texts(content: Any, needs: Collection[str], place: str) -> dict[str, str]:
+    """What the columns that are needed hold, as text."""
+    if isinstance(content, UserError):
+        raise content
+    if not isinstance(content, dict):
+        raise UserError(f'{place} is not a JSON object: write each row as {{"text": …, …}}.')
+    require_columns(place, content, needs)
+    return {key: as_text(content[key], f"{place}, column {key!r}") for key in needs}
+
+
+def _storable(record: dict[str, Any]) -> dict[str, Any]:
+    storable: dict[str, Any] = json.loads(
+        replace_characters(json.dumps(record, ensure_ascii=False))
+    )
+    return storable
+
+
+def is_array(path: Path) -> bool:
+    """Whether the file is one array of objects, and not one object a line."""
+    is_json = path.name.lower().removesuffix(".gz").endswith(".json")
+    if not is_json or not path.is_file():  # a pipe cannot be read twice
+        return False
+    for _, line in read_lines(path):
+        if line.strip():
+            return line.lstrip().startswith("[")
+    return False
+
+
+def read_array(path: Path) -> list[Any]:
+    content, n_chars = [], 0
+    for _, line in read_lines(path):
+        n_chars += len(line)
+        if n_chars > _MAX_ARRAY_CHARS:
+            raise UserError(
+                f"{path} is an array of more than {_MAX_ARRAY_CHARS // MAX_CHARS} million"
+                " characters: save it as JSON lines, one object a line, which are read one by one."
+            )
+        content.append(line)
+    try:
+        records = json.loads("".join(content))
+    except (ValueError, RecursionError) as error:
+        raise UserError(
+            f"{path} begins like an array but is not JSON ({error}). Save it again, or write one"
+            " object a line."
+        ) from error
+    assert isinstance(records, list)  # it begins with a bracket
+    return records
+
+
+def _parse(line: str, place: str) -> Any:
+    problem = character_problem([line], place)
+    if problem is not None:
+        return UserError(problem)
+    try:
+        return json.loads(line.rstrip())
+    except (ValueError, RecursionError) as error:
+        reason = str(error)
+        if isinstance(error, json.JSONDecodeError):
+            reason = f"{error.msg}, character {error.colno}"
+        return UserError(f"{place} is not JSON ({reason}). Each line must be one JSON object.")
+
+
+# A file of texts, one a line: a table whose only column is `text`.
+
+PLAIN_TEXT = ".txt"
+COLUMN = "text"
+
+
+def read_plain_text(
+    path: Path, needs: Collection[str], start: Start, lenient: bool
+) -> Iterator[Row]:
+    """Every line is a row, an empty one too: left out, it would shift the numbers of the others."""
+    require_columns(str(path), [COLUMN], needs)
+    for number, line in read_lines(path, start=start, lenient=lenient):
+        text = line.rstrip("\r\n")
+        problem = character_problem([text], f"{path}, line {number}")
+        yield Row(str(path), number, {COLUMN: replace_characters(text)}, problem=problem)

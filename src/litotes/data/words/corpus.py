@@ -10,8 +10,7 @@ from hashlib import sha256
 
 from litotes.core.errors import UserError
 from litotes.core.text import is_utf8, one_line
-from litotes.data.keys import text_key
-from litotes.data.splitting import fraction
+from litotes.data.corpus import fraction, text_key
 
 Span = tuple[int, int]
 """The first word of a stretch, and the word after its last."""

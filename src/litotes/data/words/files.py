@@ -8,8 +8,8 @@ from pathlib import Path
 
 from litotes.core.errors import UserError
 from litotes.core.registry import can_name_task
+from litotes.data.corpus import SPLIT_WORDS, split_by_hash
 from litotes.data.sources.options import choice, number
-from litotes.data.splitting import SPLIT_WORDS, split_by_hash
 from litotes.data.tables.files import require_file
 from litotes.data.words.corpus import WordExample
 from litotes.data.words.cutting import CUTTINGS

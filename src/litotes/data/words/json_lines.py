@@ -12,7 +12,7 @@ from typing import Any
 
 from litotes.core.errors import UserError
 from litotes.core.json_text import from_json
-from litotes.data.splitting import SPLIT_WORDS
+from litotes.data.corpus import SPLIT_WORDS
 from litotes.data.tables.files import read_lines
 from litotes.data.words.corpus import (
     Span,

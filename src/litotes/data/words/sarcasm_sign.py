@@ -16,9 +16,8 @@ from difflib import SequenceMatcher
 from itertools import groupby
 from pathlib import Path
 
-from litotes.data.keys import text_key
+from litotes.data.corpus import split_by_hash, text_key
 from litotes.data.sarcasm_sign import note_silent, read_interpretations
-from litotes.data.splitting import split_by_hash
 from litotes.data.words.corpus import Span, WordCorpus, WordExample
 
 TASK = "locus"

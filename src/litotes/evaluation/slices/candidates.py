@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litotes.core.values import Example
-from litotes.data.cells import ColumnNames
+from litotes.data.corpus import ColumnNames
 from litotes.data.rewrites.signs import signs_of
 
 FEWEST = 20

@@ -36,7 +36,7 @@ import numpy as np
 from litotes.core.errors import UserError
 from litotes.core.text import one_line
 from litotes.core.values import Example
-from litotes.data.splitting import components, ties_of
+from litotes.data.corpus import components, ties_of
 from litotes.evaluation.evaluate import TaskPredictions
 from litotes.evaluation.gaps import exact_test, share_interval, share_test
 from litotes.evaluation.significance import SIGNIFICANT, holm

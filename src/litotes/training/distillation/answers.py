@@ -10,7 +10,7 @@ from torch import Tensor
 from litotes.core.errors import UserError
 from litotes.core.numbers import counted
 from litotes.core.values import Example
-from litotes.data.keys import example_key
+from litotes.data.corpus import example_key
 from litotes.data.sources import load
 from litotes.training.distillation.plan import DistillPlan
 from litotes.training.distillation.prevalence import with_known_prevalence

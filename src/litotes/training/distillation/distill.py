@@ -26,9 +26,7 @@ from litotes.core.progress import Milestone, Watch, describe_duration, ignore_pr
 from litotes.core.storage import clear_staged, locked, remove_folder, write_bytes, write_json
 from litotes.core.text import one_line
 from litotes.core.values import Example
-from litotes.data.corpus import Corpus
-from litotes.data.keys import example_key
-from litotes.data.splitting import fraction
+from litotes.data.corpus import Corpus, example_key, fraction
 from litotes.evaluation.evaluate import CellScores
 from litotes.training.distillation.answers import gather_lessons, lesson_notes, with_even_answers
 from litotes.training.distillation.figure import figure

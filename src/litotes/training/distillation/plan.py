@@ -10,9 +10,8 @@ from pathlib import Path
 from litotes.core.errors import UserError
 from litotes.core.storage import find_foreign_file
 from litotes.core.values import Example
-from litotes.data.corpus import Corpus
-from litotes.data.folds import Folds, assign_folds
-from litotes.data.keys import example_key
+from litotes.data.corpus import Corpus, example_key
+from litotes.data.near_duplicates import Folds, assign_folds
 from litotes.data.sources import load
 from litotes.encoder import pretrained
 from litotes.model.checkpoint import load_model

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from litotes.core.errors import UserError
 from litotes.core.values import Example, Task
-from litotes.data.keys import example_key
+from litotes.data.corpus import example_key
 from litotes.training.distillation.plan import DistillPlan
 from litotes.training.lessons import Answers
 

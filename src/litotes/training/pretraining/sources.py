@@ -10,12 +10,11 @@ from pathlib import Path
 from litotes.core.errors import UserError
 from litotes.core.numbers import counted
 from litotes.core.registry import unknown_name
-from litotes.data.corpus import Corpus
-from litotes.data.keys import text_key
+from litotes.data.corpus import Corpus, text_key
 from litotes.data.sources import SOURCES, load, options_of
+from litotes.data.tables import kind_of, read_rows
 from litotes.data.tables.files import require_file
-from litotes.data.tables.plain_text import COLUMN
-from litotes.data.tables.rows import kind_of, read_rows
+from litotes.data.tables.rows import COLUMN
 from litotes.training.pretraining.recipe import TextSettings
 
 

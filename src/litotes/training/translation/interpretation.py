@@ -14,7 +14,7 @@ from typing import Any
 
 from litotes.core.errors import UserError
 from litotes.core.text import one_line
-from litotes.data.tasks import SARCASM
+from litotes.data.corpus import SARCASM
 from litotes.prediction.predictor import Predictor
 from litotes.training.translation.translator import Translation, Translator
 

@@ -1,1 +1,0 @@
-"""The audit of a corpus: leaks, contradictions, duplicates, imbalance and over-long texts."""
