@@ -46,10 +46,9 @@ from litotes.core.storage import (
 )
 from litotes.core.values import BadText, Task
 from litotes.core.version import __version__
-from litotes.data.tables import cut_spans, find_tables, kind_of, read_rows
+from litotes.data.tables import Span, cut_spans, find_tables, kind_of, read_rows
 from litotes.data.tables.files import Start, require_file
 from litotes.data.tables.parquet import open_parquet, read_arrow
-from litotes.data.tables.spans import Span
 from litotes.prediction.predictor import BatchPredictor, Predictor
 from litotes.prediction.tables import (
     FORMATS,
