@@ -24,7 +24,7 @@ from bench.gpu.models import copy_to
 from bench.gpu.turns import Attempts, GpuGroup, Makers, time_in_guarded_turns
 from bench.lines import BenchResult, Candidate, Line
 from bench.train import PADDED, PASSES
-from litotes.data.tasks import SENTIMENT
+from litotes.data.corpus import SENTIMENT
 from litotes.encoder import pretrained
 from litotes.encoder.packing import TextSet
 from litotes.encoder.tokenizer import Pieces

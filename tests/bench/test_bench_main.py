@@ -18,7 +18,7 @@ from bench.gpu.context import GpuBench
 from bench.gpu.turns import GpuGroup
 from bench.lines import BenchResult, Line
 from litotes.core import machine
-from litotes.data.tasks import SENTIMENT
+from litotes.data.corpus import SENTIMENT
 from litotes.encoder import pretrained
 from litotes.model.checkpoint import Model, save_model
 from litotes.model.classifier import Classifier

@@ -18,7 +18,7 @@ from torch.nn import functional
 from bench.gpu.context import GpuBench
 from bench.gpu.opponents import AttendPacked, MakeAttention
 from bench.gpu.weightings import our_weightings
-from litotes.data.tasks import SENTIMENT
+from litotes.data.corpus import SENTIMENT
 from litotes.encoder import pretrained
 from litotes.encoder.attention.rule import RowRule
 from litotes.encoder.attention.weighting import Weighting
