@@ -29,10 +29,9 @@ from litotes.core.progress import TimedAction, Watch, ignore_progress, time_in_t
 from litotes.core.storage import make_folder, write_json
 from litotes.core.text import one_line
 from litotes.core.values import Example
-from litotes.data.keys import example_key
+from litotes.data.corpus import components, example_key, ties_of
 from litotes.data.sources import load_with_test_part, source_names
-from litotes.data.splitting import components, ties_of
-from litotes.data.tables.rows import read_rows
+from litotes.data.tables import read_rows
 from litotes.encoder.packing import encode_examples
 from litotes.encoder.tokenizer import Pieces
 from litotes.evaluation.reliability import reliability

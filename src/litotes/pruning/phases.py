@@ -21,7 +21,7 @@ from safetensors.torch import save as to_bytes
 from litotes.core.json_text import read_as
 from litotes.core.progress import prefix_watch
 from litotes.core.storage import make_folder, remove_folder, write_bytes, write_json
-from litotes.data.folds import Folds, assign_folds
+from litotes.data.near_duplicates import Folds, assign_folds
 from litotes.encoder.attention.learned import Learned
 from litotes.encoder.packing import TextSet, make_text_set
 from litotes.encoder.reshaping import keep_heads, rebuild_encoder

@@ -19,8 +19,7 @@ from litotes.core.errors import UserError
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.storage import LOCK, MANIFEST, find_foreign_file
 from litotes.core.values import Example
-from litotes.data.corpus import Corpus
-from litotes.data.keys import example_key
+from litotes.data.corpus import Corpus, example_key
 from litotes.data.sources import load
 from litotes.encoder.packing import TextSet, make_text_set
 from litotes.model.checkpoint import Model, load_model
