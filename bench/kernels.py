@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from litotes.encoder.tokenizer import Pieces
-from litotes.prediction.onnx_file import check_file
+from litotes.prediction.onnx_file import read_model_bytes
 from litotes.prediction.onnx_runtime import OnnxSession
 
 N_TURNS = 4
@@ -75,11 +75,10 @@ def _profiled_session(file: Path) -> tuple[OnnxSession, Any]:
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.enable_profiling = True
     options.profile_file_prefix = str(file.with_suffix(""))
-    checked = check_file(file)
     inner = onnxruntime.InferenceSession(
-        checked.content, options, providers=["CPUExecutionProvider"]
+        read_model_bytes(file), options, providers=["CPUExecutionProvider"]
     )
-    return OnnxSession(inner, checked), inner
+    return OnnxSession(inner, file), inner
 
 
 def _time_in_turns(plain: OnnxSession, profiled: OnnxSession, text: Pieces) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,11 @@ import pytest
 from made_exits import with_exits
 from tiny_exports import SARCASM, SENTIMENT, encoder_of, model_of, session_of, text_of
 
-from litotes.core.errors import UserError
 from litotes.encoder.attention import PRUNINGS
 from litotes.encoder.tokenizer import Pieces
-from litotes.exporting.model_graph import build_onnx
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model
 from litotes.model.runtime import compute_logits, compute_outputs
-from litotes.prediction.onnx_file import check_content
 from litotes.prediction.onnx_runtime import Workers
 
 SHARES = [0.8, 0.6, 0.4]
@@ -128,22 +124,3 @@ def branch_of(model: onnx.ModelProto) -> onnx.NodeProto:
 
 
 EMPTY = onnx.helper.make_graph([], "empty", [], [])
-CHANGES: dict[str, Callable[[onnx.ModelProto], object]] = {
-    "a tensor": lambda m: branch_of(m).attribute[0].g.initializer.add(name="x", data_type=16),
-    "an input": lambda m: branch_of(m).attribute[1].g.input.add(name="x"),
-    "one side": lambda m: branch_of(m).attribute.pop(),
-    "one more": lambda m: m.graph.node.append(
-        onnx.helper.make_node("If", ["pieces"], ["more"], then_branch=EMPTY, else_branch=EMPTY)
-    ),
-    "a stranger": lambda m: branch_of(m).attribute[1].g.node.add(op_type="Evil", output=["x"]),
-}
-
-
-@pytest.mark.parametrize("change", CHANGES)
-def test_branches_are_checked_like_the_rest(change: str) -> None:
-    content = build_onnx(exiting_model(), made_from={})
-    check_content(Path("model.onnx"), content)
-    model = onnx.load_from_string(content)
-    CHANGES[change](model)
-    with pytest.raises(UserError, match=r"branch|Evil|type that litotes"):
-        check_content(Path("model.onnx"), model.SerializeToString())

@@ -16,7 +16,6 @@ from litotes.encoder.tokenizer import Pieces
 from litotes.exporting.model_graph import build_onnx
 from litotes.model.checkpoint import Model
 from litotes.model.runtime import compute_logits
-from litotes.prediction.onnx_file import check_content
 
 TEXTS = [text_of(length) for length in (3, 9, 20)]
 
@@ -52,17 +51,6 @@ def test_a_weight_far_larger_than_others_coarsens_its_own_entry_alone(tmp_path: 
     with torch.no_grad():
         model.classifier.encoder.embeddings.piece.weight[5, 3] = 1e6
     assert largest_difference(model, tmp_path, [Pieces([4, 7, 6], [0, 0, 0], False)]) < 1e-3
-
-
-def test_a_file_of_another_precision_must_not_have_such_weights(tmp_path: Path) -> None:
-    proto = onnx.load_from_string(
-        build_onnx(model_of(encoder_of()), precision="int16", made_from={})
-    )
-    for fact in proto.metadata_props:
-        if fact.key == "precision":
-            fact.value = "float32"
-    with pytest.raises(UserError, match="of a type that litotes never writes"):
-        check_content(tmp_path / "model.onnx", proto.SerializeToString())
 
 
 def test_one_precision_is_asked_for() -> None:

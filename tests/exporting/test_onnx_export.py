@@ -92,7 +92,7 @@ def test_a_folder_gains_a_file_that_belongs_to_it(
         model_of(tiny.encoder, SARCASM, head="mean", tokenizer=tiny.tokenizer), tmp_path, card=""
     )
     assert export_unmeasured(tmp_path) == tmp_path / "model.onnx"
-    session = OnnxSession.from_folder(open_model(tmp_path), n_threads=2)
+    session = OnnxSession.from_folder(open_model(tmp_path))
     for name in ("model.safetensors", "tokenizer.json"):
         assert session.facts[f"sha256 of {name}"] == sha256_of(tmp_path / name)
     assert session.tasks == ("sarcasm",)

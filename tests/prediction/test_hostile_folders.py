@@ -24,7 +24,6 @@ from litotes.encoder import pretrained
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import save_model
 from litotes.model.folder import hash_folder, open_model
-from litotes.prediction.onnx_file import check_folder
 from litotes.prediction.onnx_runtime import OnnxSession
 
 TEXT = text_of(6)
@@ -113,7 +112,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "no note": (lambda f: (f / "export.json").unlink(), "was not finished"),
     "an empty note": (lambda f: (f / "export.json").write_text(""), "export.json: not readable"),
-    "a note that is a list": (lambda f: (f / "export.json").write_text("[]"), "not a table"),
+    "a note that is a list": (lambda f: (f / "export.json").write_text("[]"), "not readable"),
     "a note in a note in …": (
         lambda f: (f / "export.json").write_text('{"a":' * 100_000),
         "export.json: not readable",
@@ -124,7 +123,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "a note without a hash": (
         lambda f: (f / "export.json").write_text("{}"),
-        "not the file that was exported",
+        "export.json: not readable",
     ),
     "a note with a list for a hash": (
         lambda f: change_json(f / "export.json", sha256=["a"]),
@@ -135,7 +134,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda f: (longer(f / "model.onnx"), keep_note_in_step(f)),
         "is not a file that litotes exported",
     ),
-    "data outside": (point_outside, "data outside the file"),
+    "data outside": (point_outside, "ONNX Runtime .* cannot run"),
     "other labels": (
         lambda f: change_json(f / "litotes.json", tasks={"sarcasm": ["sarcastic", "literal"]}),
         "disagree about tasks",
@@ -150,11 +149,11 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "a calibration not said": (
         lambda f: change_facts(f, calibration=None),
-        "does not say its calibration",
+        "disagree about calibration",
     ),
     "a calibration in no JSON": (
         lambda f: change_facts(f, calibration="["),
-        "does not say its calibration",
+        "disagree about calibration",
     ),
     "longer texts": (
         lambda f: change_json(f / "litotes.json", max_pieces=97),
@@ -176,11 +175,11 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "no tokenizer": (lambda f: (f / "tokenizer.json").unlink(), "not made from the tokenizer.json"),
     "weights not said": (
         lambda f: change_facts(f, **{WEIGHTS: None}),
-        "does not say which model.safetensors",
+        "not made from the model.safetensors",
     ),
     "tokenizer not said": (
         lambda f: change_facts(f, **{PIECES: None}),
-        "does not say which tokenizer.json",
+        "not made from the tokenizer.json",
     ),
     "a file that is not listed": (
         lambda f: hash_folder(f).only(set(os.listdir(f)) - {"model.onnx"}).write(f),
@@ -278,7 +277,7 @@ def test_no_other_file_is_opened_for_the_weights(
     """
     point_outside(folder)
     monkeypatch.chdir(folder)
-    with pytest.raises(UserError, match="data outside the file"):
+    with pytest.raises(UserError, match="cannot run"):
         logits(folder)
 
 
@@ -314,9 +313,3 @@ def test_damaged_bytes_give_an_error_or_the_same_answers(
     except UserError:
         return
     np.testing.assert_array_equal(answer, logits(exported))
-
-
-def test_the_check_hands_on_what_it_read(folder: Path) -> None:
-    export = check_folder(open_model(folder))
-    assert export.file.content == (folder / "model.onnx").read_bytes()
-    assert export.tokenizer == (folder / "tokenizer.json").read_bytes()

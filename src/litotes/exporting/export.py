@@ -25,7 +25,7 @@ from litotes.model.builtin import is_builtin, name_of
 from litotes.model.checkpoint import load_model
 from litotes.model.exits import TABLE
 from litotes.model.folder import DESCRIPTION, HASHED, TRAINED_TEXTS, ModelFolder, open_model
-from litotes.prediction.onnx_file import FILE, INT16, check_content
+from litotes.prediction.onnx_file import FILE, INT16
 from litotes.prediction.onnx_runtime import OnnxSession
 
 ALLOWED = {"float32": 0.0, INT16: 0.005, "int8": 0.01}
@@ -148,7 +148,7 @@ def export_model(
     texts = encode_examples(model.tokenizer, training)
     content = build_onnx(model, precision=precision, texts=texts, made_from=folder.stated_hashes)
     file = folder.path / FILE
-    session = OnnxSession.from_file(check_content(file, content))
+    session = OnnxSession.from_bytes(file, content)
     losses = measure_losses(model, session, sample.measured[:n_texts], watch)
     return ExportResult(file, precision, len(content), sample.name, tuple(losses)), content
 

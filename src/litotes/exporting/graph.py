@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litotes.core.errors import require_extra
-from litotes.prediction.onnx_file import IR_VERSION, MICROSOFT, OPERATORS, OPSET, PRODUCER
+from litotes.prediction.onnx_file import IR_VERSION, MICROSOFT, MICROSOFT_OPERATORS, OPSET, PRODUCER
 
 _TYPE_NUMBERS: dict[type[np.generic], int] = {
     np.float32: 1,
@@ -260,10 +260,7 @@ def _node_proto(node: Node) -> Any:
 
 
 def _domain_of(op: str) -> str:
-    for domain, operators in OPERATORS.items():
-        if op in operators:
-            return domain
-    raise ValueError(f"no file with the operator {op} would be run: add it to OPERATORS")
+    return MICROSOFT if op in MICROSOFT_OPERATORS else ""
 
 
 def _value_protos(values: Sequence[Value]) -> list[Any]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from copy import copy
 from functools import cached_property
 from pathlib import Path
@@ -19,24 +20,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litotes.core.errors import UserError, reason_of
+from litotes.core.json_text import from_json, parse_json, read_small_file
 from litotes.core.machine import n_cores, this_processor
+from litotes.core.storage import sha256_of
+from litotes.core.text import harmless
 from litotes.encoder.config import spec_from_json
 from litotes.encoder.tokenizer import Pieces, PieceTokenizer
 from litotes.model.exits import Outputs, StaticTier, join_outputs
-from litotes.model.folder import TOKENIZER, ModelFolder, name_model
+from litotes.model.folder import DESCRIPTION, HASHED, TOKENIZER, WEIGHTS, ModelFolder, name_model
 from litotes.model.runtime import Runtime, describe_threads
 from litotes.prediction.onnx_file import (
+    EXITS,
+    FILE,
+    HASH_OF,
     LAYERS,
-    MOST_LETTERS,
+    NOTE,
     ONE_BY_ONE,
     PIECES,
     SEGMENTS,
-    CheckedFile,
-    check_file,
-    check_folder,
-    checked_export,
-    has_branches,
-    tasks_of,
+    SEVERAL,
+    check_content,
+    export_folder,
+    read_model_bytes,
 )
 
 if TYPE_CHECKING:
@@ -46,47 +51,67 @@ if TYPE_CHECKING:
 class OnnxSession:
     """An ONNX Runtime session over one file. facts: what the file says about itself."""
 
-    def __init__(self, session: Any, file: CheckedFile) -> None:
-        self._session, self.facts, self.sha256 = session, file.facts, file.sha256
-        self.n_outputs = {task: len(labels) or 1 for task, labels in tasks_of(file.facts).items()}
-        """By task: its labels, or one number."""
+    def __init__(self, session: Any, path: Path, sha256: str = "") -> None:
+        self._session, self.path, self.sha256 = session, path, sha256
+        try:
+            self.facts: dict[str, str] = session.get_modelmeta().custom_metadata_map
+            found = {one.name: (one.type, one.shape[-1:]) for one in session.get_outputs()}
+            tasks = from_json(self.facts["tasks"])
+            self.n_outputs = {task: len(labels) or 1 for task, labels in tasks.items()}
+            """By task: its labels, or one number."""
+            self.max_pieces = int(self.facts["max_pieces"])
+            for task, n in self.n_outputs.items():
+                if found.get(f"{task}.logits") != ("tensor(float)", [n]):
+                    raise ValueError(f"it has not the outputs of {task!r:.60}")
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise UserError(
+                f"{path} is not a file that litotes exported ({_reason(error)}). Export the model"
+                " again."
+            ) from error
         self.tasks = tuple(self.n_outputs)
-        self.max_pieces = int(file.facts["max_pieces"])
-        self._one_by_one, self.has_exits = ONE_BY_ONE in file.facts, has_branches(file.facts)
+        self._one_by_one, self.has_exits = ONE_BY_ONE in self.facts, LAYERS in found
 
     @classmethod
     def load(cls, path: Path, n_threads: int = 1) -> OnnxSession:
-        """Reads and checks the file. n_threads: the cores one text may use; 1 leaves the others to
-        other sessions.
+        """Reads, checks and opens a file. n_threads: the cores one text may use; 1 leaves the
+        others to other sessions.
         """
-        return cls.from_file(check_file(path), n_threads)
+        return cls.from_bytes(path, read_model_bytes(path), n_threads)
 
     @classmethod
-    def from_folder(cls, folder: ModelFolder, n_threads: int = 1) -> OnnxSession:
+    def from_folder(cls, folder: ModelFolder) -> OnnxSession:
         """The export of a model folder, if it was made from the files next to it."""
-        return cls.from_file(check_folder(folder).file, n_threads)
+        with checked_export(folder) as (session, _):
+            return session
 
     @classmethod
-    def from_file(cls, file: CheckedFile, n_threads: int = 1) -> OnnxSession:
-        """The bytes that were checked are those that are run."""
+    def from_bytes(
+        cls, path: Path, content: bytes, n_threads: int = 1, sha256: str = ""
+    ) -> OnnxSession:
+        """The bytes that are checked are those that are run: the file cannot be exchanged in
+        between.
+        """
         import onnxruntime as runtime  # takes a moment
 
+        check_content(path, content)
         options = runtime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = n_threads, 1
         # its errors become our sentence; they need not be on the terminal as well
         options.log_severity_level = 4
         # what the bytes look like must not decide
         options.add_session_config_entry("session.load_model_format", "ONNX")
+        # weights in other files would be read from the working directory; nothing lies below this
+        options.add_session_config_entry(
+            "session.model_external_initializers_file_folder_path", os.devnull
+        )
         try:
-            return cls(
-                runtime.InferenceSession(file.content, options, providers=["CPUExecutionProvider"]),
-                file,
-            )
+            session = runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # the library's errors have no common class
             raise UserError(
-                f"ONNX Runtime {runtime.__version__} cannot run {file.path} ({_reason(error)})."
+                f"ONNX Runtime {runtime.__version__} cannot run {path} ({_reason(error)})."
                 " Export the model again, or install the newest: `pip install -U onnxruntime`."
             ) from error
+        return cls(session, path, sha256)
 
     def logits(self, group: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
         """{task: (text, class)}"""
@@ -130,7 +155,106 @@ class OnnxSession:
 
 
 def _reason(error: Exception) -> str:
-    return reason_of(error)[:MOST_LETTERS]
+    """Names in a file may be long, and a terminal would obey some characters."""
+    return harmless(reason_of(error), in_terminal=True)[:300]
+
+
+@contextmanager
+def checked_export(folder: ModelFolder) -> Iterator[tuple[OnnxSession, bytes]]:
+    """The session of a folder's export, and the content of the tokenizer next to it.
+
+    Where ONNX Runtime answers, the weights are not read; but a folder whose files are of two models
+    is a mistake that the user should hear of. So these must agree: the note with the sha256 of the
+    whole file; the file's facts, which give the sha256 of the weights and the tokenizer it was made
+    from; `litotes.json`; the manifest; and the files that are there.
+
+    What takes time as well can be done in the block: hashes are computed beside it, and compared
+    when it ends. What it has made must not be used before that. Damage is reported as such,
+    whatever else it led to within the block.
+    """
+    place = export_folder(folder)
+    path, note = place / FILE, place / NOTE
+    content = read_model_bytes(path)
+    if not note.is_file():
+        raise UserError(
+            f"{path} was not finished: there is no {NOTE} next to it. Export the model again."
+        )
+    stated, hash_of_note = _read_note(note)
+    tokenizer = _content_of(folder.path / TOKENIZER)
+    session: OnnxSession | None = None
+    with ThreadPoolExecutor(1) as pool:  # hashing leaves the interpreter free
+        hashing = pool.submit(_hash_files, folder, tokenizer, content)
+        try:
+            session = OnnxSession.from_bytes(path, content, sha256=stated)
+            _check_description(session, folder.description)
+            yield session, tokenizer
+        finally:
+            hashes = hashing.result()
+            if hashes.pop(FILE) != stated:
+                raise UserError(
+                    f"{path} is not the file that was exported: {NOTE} has another sha256. Export"
+                    " the model again."
+                )
+            if session is not None:
+                _check_origin(session, hashes)
+            if place == folder.path:  # else its note alone has the sha256
+                hashes |= {FILE: stated, NOTE: hash_of_note}
+            for name, found in hashes.items():
+                folder.check_hash(name, found)
+
+
+def _read_note(note: Path) -> tuple[str, str]:
+    """The sha256 that the note states of the file, and that of the note itself."""
+    try:
+        content = read_small_file(note)
+        return str(parse_json(content)["sha256"]), hashlib.sha256(content).hexdigest()
+    except (OSError, LookupError, TypeError, ValueError) as error:
+        raise UserError(
+            f"{note}: not readable ({error}). Copy the model folder again, or export the model"
+            " again."
+        ) from error
+
+
+def _content_of(file: Path) -> bytes:
+    """Nothing where there is no such file."""
+    return file.read_bytes() if file.is_file() else b""
+
+
+def _hash_files(folder: ModelFolder, tokenizer: bytes, content: bytes) -> dict[str, str]:
+    """The sha256 of all that the export depends on, by name. content: of the exported file."""
+    weights = folder.path / WEIGHTS
+    return {
+        WEIGHTS: sha256_of(weights) if weights.is_file() else "",
+        TOKENIZER: hashlib.sha256(tokenizer).hexdigest(),
+        # the largest last: it needs the interpreter no more, which opening the file may keep
+        FILE: hashlib.sha256(content).hexdigest(),
+    }
+
+
+def _check_origin(session: OnnxSession, hashes: Mapping[str, str]) -> None:
+    """hashes: those of the files next to the exported one."""
+    for name in HASHED:
+        if session.facts.get(f"{HASH_OF}{name}") != hashes.get(name):
+            raise UserError(
+                f"{session.path} was not made from the {name} next to it. Export the model again."
+            )
+
+
+def _check_description(session: OnnxSession, description: Mapping[str, Any]) -> None:
+    differs = f"{session.path} and the {DESCRIPTION} next to it disagree about"
+    for name in ("tasks", "calibration", EXITS, SEVERAL):
+        try:
+            stated = from_json(session.facts[name]) if name in session.facts else None
+        except ValueError as error:
+            raise UserError(f"{differs} {name} ({error}). Export the model again.") from error
+        if stated != description.get(name):
+            raise UserError(f"{differs} {name}. Export the model again.")
+    longest = description.get("max_pieces")
+    if not isinstance(longest, int) or not 1 <= longest <= session.max_pieces:
+        raise UserError(
+            f"{session.path} reads {session.max_pieces} pieces, the {DESCRIPTION} next to it"
+            f" promises {longest}. Export the model again."
+        )
 
 
 # Texts on all cores: every worker computes one group of texts at a time, on one thread.
@@ -223,9 +347,8 @@ class OnnxRuntime(Runtime):
         self._folder = folder
         self.n_at_once = n_cores()  # each on the thread that calls, see `Workers`
         self._torch_runtime: Runtime | None = None
-        with checked_export(folder) as export:
-            session = OnnxSession.from_file(export.file)
-            self._describe(export.tokenizer)
+        with checked_export(folder) as (session, tokenizer):
+            self._describe(tokenizer)
         self._precision = session.facts["precision"]
         self._workers = Workers(session, n_workers or n_cores())
 
