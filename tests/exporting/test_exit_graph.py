@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 from made_exits import with_exits
 from tiny_exports import SARCASM, SENTIMENT, encoder_of, model_of, session_of, text_of
@@ -117,10 +116,3 @@ def test_all_stay_or_all_leave(threshold: float, layer: int, tmp_path: Path) -> 
     for task, logits in whole.items():
         is_same = np.allclose(found.logits[task], logits.numpy(), atol=1e-4)
         assert is_same == (layer == 3)
-
-
-def branch_of(model: onnx.ModelProto) -> onnx.NodeProto:
-    return next(node for node in model.graph.node if node.op_type == "If")
-
-
-EMPTY = onnx.helper.make_graph([], "empty", [], [])
