@@ -11,7 +11,7 @@ import pytest
 from jinja2 import UndefinedError
 
 from litotes.core import pages
-from litotes.core.pages import inline_svg, render, render_lines, slugs
+from litotes.core.pages import inline_svg, render, render_paragraphs, slugs
 
 SVG = (
     '<?xml version="1.0"?>\n<svg width="9pt"><g id="axes_1"/><use href="#m"/><path'
@@ -24,7 +24,7 @@ PAGE = """{% extends "core/report.html" %}{% from "core/parts.html" import figur
 {{ part("a b") }}{{ figure(svg, "one", said) }}{% call folded(said) %}{{ said }}{% endcall %}{{ words([]) }}{% endblock %}"""  # noqa: E501
 
 
-LINES = "{{ n | counted('text') }}.\n\n  {{ said }}\n"
+LINES = "{% block said %}\n{{ n | counted('text') }}.\n\n  {{ said }}\nand more\n{% endblock %}"
 
 
 @pytest.fixture(autouse=True)
@@ -60,9 +60,9 @@ def test_a_name_that_a_template_lacks_is_an_error() -> None:
 
 
 def test_sentences_are_lines() -> None:
-    assert render_lines("lines.txt", n=1200, said="a <b> & \x1b") == (
+    assert render_paragraphs("lines.txt", "said", n=1200, said="a <b> & \x1b") == (
         "1,200 texts.",
-        "a <b> & ‹U+001B›",
+        "a <b> & ‹U+001B› and more",
     )
 
 

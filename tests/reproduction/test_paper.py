@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from litotes.study.plan import read_study
-from litotes.study.vocabulary import count_vocabularies, deviations, exchanges
+from litotes.study.vocabulary import count_vocabularies
 from litotes.training.recipe import Recipe
 
 REPRODUCTION = Path(__file__).parents[2] / "reproduction"
@@ -62,7 +62,7 @@ def test_figure_1_on_the_real_corpora(shared_data: Path) -> None:
     ]
     (found,) = count_vocabularies(read_study(REPRODUCTION / "study_paper.toml", changes=sources))
     assert len(found.published) == 33
-    by_group = deviations(found)
+    by_group = found.deviations()
     assert by_group["Reddit sentiment", "Reddit sentiment"] < 0.004
     assert by_group["Twitter sentiment", "Google sentiment"] > 0.1
-    assert [row.of for row in exchanges(found)] == ["Twitter sentiment", "Bicodemix sentiment"]
+    assert [row.of for row in found.exchanges()] == ["Twitter sentiment", "Bicodemix sentiment"]

@@ -13,12 +13,10 @@ import pytest
 
 from litotes.core.errors import UserError
 from litotes.core.figures import render_figure
-from litotes.core.html import inline
 from litotes.data.sources import load
 from litotes.evaluation.cross_matrix import CrossMatrix, MatrixCell, draw_matrices, make_cell
 from litotes.study.matrix import MatrixResult, cross, describe_matrix, folder_name
-from litotes.study.output import write_report
-from litotes.study.page import Pictures
+from litotes.study.report import write_report
 from litotes.training.recipe import Recipe
 
 
@@ -208,7 +206,7 @@ def test_a_matrix_in_a_notebook_is_an_escaped_table(matrix: CrossMatrix) -> None
 def test_the_report_is_the_studys(crossed: Crossed, tmp_path: Path) -> None:
     result = crossed.study
     svg = render_figure(draw_matrices(result.matrices), "svg")
-    pictures = Pictures({"By variety": inline(svg, "matrix")})
+    pictures = {("tables", "By variety"): svg, ("narrow", "By variety"): svg}
     write_report(result.report, result.timing, pictures, tmp_path)
     page = (tmp_path / "report.html").read_text()
     (matrix,) = result.matrices

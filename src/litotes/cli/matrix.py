@@ -71,24 +71,14 @@ def run(options: argparse.Namespace) -> None:
 
 def _write(result: MatrixResult, out: Path) -> None:
     """The matrices and their heatmap, and the report of the study behind them."""
-    from litotes.core.figures import render_figure, stacked_figure
-    from litotes.core.html import inline
-    from litotes.core.storage import write_bytes, write_json
+    from litotes.core.figures import render_figure, save_figure, stacked_figure
     from litotes.evaluation.cross_matrix import draw_matrices, heatmap_of
-    from litotes.study.output import write_report
-    from litotes.study.page import Pictures
+    from litotes.study.report import write_report
 
-    write_json(out / "matrix.json", result.as_json())
-    picture = draw_matrices(result.matrices)
-    svg = render_figure(picture, "svg")
-    write_bytes(out / "matrix.svg", svg)
-    write_bytes(out / "matrix.png", render_figure(picture, "png"))
-    (section,) = result.report.sections
+    svg = save_figure(out / "matrix", draw_matrices(result.matrices), result.as_json())
     narrow = render_figure(stacked_figure([heatmap_of(one) for one in result.matrices]), "svg")
-    pictures = Pictures(
-        tables={section.name: inline(svg, "matrix")},
-        narrow_tables={section.name: inline(narrow, "narrow-matrix")},
-    )
+    (section,) = result.report.sections
+    pictures = {("tables", section.name): svg, ("narrow", section.name): narrow}
     write_report(result.report, result.timing, pictures, out)
 
 

@@ -10,11 +10,9 @@ from litotes.cli.numbers import count
 from litotes.core.machine import sleep_while_waiting
 
 if TYPE_CHECKING:
-    from litotes.core.progress import Watch
     from litotes.study.plan import Study
     from litotes.study.report import Report
     from litotes.study.runs import StudyRuns
-    from litotes.study.vocabulary import Vocabulary
 
 ABOUT = """\
 Runs a whole grid of trainings from one file, in processes or on Ray, and writes one report with
@@ -53,6 +51,7 @@ def run(options: argparse.Namespace) -> None:
     sleep_while_waiting()  # torch, imported below, would have them spin
     from litotes.cli.display import print_json, progress, say
     from litotes.core.errors import UserError
+    from litotes.study.report import report_study
     from litotes.study.runs import execute
     from litotes.study.vocabulary import count_vocabularies
 
@@ -63,7 +62,7 @@ def run(options: argparse.Namespace) -> None:
         runs = execute(
             study, out, n_workers=options.workers, on=options.on, device=options.device, watch=watch
         )
-        report = _write(study, runs, vocabularies, out, watch)
+        report = report_study(study, runs, vocabularies, out, watch=watch)
     say(f"failed: {name}: {reason}" for name, reason in report.failures.items())
     if options.json:
         print_json(report.as_json())
@@ -89,24 +88,6 @@ def _read(options: argparse.Namespace) -> Study:
     if options.seed is not None:
         changes.append(f"recipe.seed={options.seed}")
     return read_study(options.file, changes=changes)
-
-
-def _write(
-    study: Study, runs: StudyRuns, vocabularies: tuple[Vocabulary, ...], out: Path, watch: Watch
-) -> Report:
-    """Makes the report and writes all its files."""
-    from litotes.study.output import draw_pictures, write_report
-    from litotes.study.report import make_report
-    from litotes.study.tables import read_results
-    from litotes.study.timing import time_steps
-
-    results = read_results(study, runs)
-    failures = {runs.jobs[key].name: reason for key, reason in runs.reasons().items()}
-    n_runs = len(runs.jobs)
-    report = make_report(study, results, vocabularies, n_runs=n_runs, failures=failures)
-    pictures = draw_pictures(report, out / "figures", watch)
-    write_report(report, time_steps(study, results), pictures, out)
-    return report
 
 
 def _print(report: Report, runs: StudyRuns, out: Path) -> None:

@@ -11,11 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from litotes.core.numbers import counted, format_signed
 from litotes.core.text import harmless
+from litotes.core.values import grouped
 from litotes.core.version import __version__
 
 if TYPE_CHECKING:
@@ -30,14 +32,20 @@ def render(template: str, **values: Any) -> str:
     """Fills a template. In one named .html every value is escaped, if it is not markup already; in
     all, characters that steer are made visible.
     """
-    filled = _environment().get_template(template).render(part=_Contents(), **values)
-    return _STEERS.sub(lambda found: harmless(found[0]), filled)
+    return _show_steering(_environment().get_template(template).render(part=_Contents(), **values))
 
 
-def render_lines(template: str, **values: Any) -> tuple[str, ...]:
-    """Fills a template of sentences: each line that is not blank, without what indents it."""
-    lines = render(template, **values).splitlines()
-    return tuple(" ".join(line.split()) for line in lines if line.strip())
+def render_paragraphs(template: str, block: str, **values: Any) -> tuple[str, ...]:
+    """Fills one block of a template of sentences. A blank line ends a paragraph, which may be
+    broken over several lines of the template and comes back as one.
+    """
+    found = _environment().get_template(template)
+    filled = _show_steering("".join(found.blocks[block](found.new_context(values))))
+    return tuple(" ".join(one.split()) for one in re.split(r"\n\s*\n", filled) if one.strip())
+
+
+def _show_steering(text: str) -> str:
+    return _STEERS.sub(lambda found: harmless(found[0]), text)
 
 
 def inline_svg(svg: bytes | str, name: str, says: str) -> Markup:
@@ -108,5 +116,11 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.globals |= {"version": __version__, "zip": zip}
-    made.filters |= {"signed": format_signed, "counted": counted, "inline_svg": inline_svg}
+    made.filters |= {
+        "signed": format_signed,
+        "fixed": lambda value, digits: f"{value:.{digits}f}",
+        "counted": counted,
+        "grouped": lambda things, name: grouped(things, attrgetter(name)),
+        "inline_svg": inline_svg,
+    }
     return made

@@ -7,9 +7,9 @@ A model of whole texts answers with a Prediction, a model of words with a WordPr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from litotes.core.text import markup, one_line
 
@@ -344,3 +344,14 @@ class WordPrediction:
         if not self.stretches:
             return {"words": words}
         return {"words": words, "entities": [one.as_json() for one in self.stretches]}
+
+
+Thing, Key = TypeVar("Thing"), TypeVar("Key")
+
+
+def grouped(things: Iterable[Thing], key_of: Callable[[Thing], Key]) -> dict[Key, list[Thing]]:
+    """The things by what `key_of` says of each: keys and things in the order they come in."""
+    found: dict[Key, list[Thing]] = {}
+    for thing in things:
+        found.setdefault(key_of(thing), []).append(thing)
+    return found

@@ -49,6 +49,20 @@ class MatrixCell:
         """Its row and its column."""
         return self.trained_on, self.tested_on
 
+    @property
+    def has_one_class(self) -> bool:
+        """A constant answer is right everywhere, so there is nothing else to find."""
+        return self.majority == 1.0
+
+    @property
+    def is_above_majority(self) -> bool:
+        """Whether the models are clearly better than the most frequent label."""
+        return self.interval[0] > self.majority
+
+    def holds(self, score: float) -> bool:
+        """Whether another's score lies inside the interval."""
+        return self.interval[0] <= score <= self.interval[1]
+
     def text(self) -> str:
         """The score with its interval."""
         return f"{self.macro_f1:.3f} ({self.interval[0]:.2f}–{self.interval[1]:.2f})"

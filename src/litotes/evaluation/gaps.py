@@ -29,6 +29,7 @@ from litotes.evaluation.scores import f1_interval, interval, with_unseen
 from litotes.evaluation.significance import (
     SIGNIFICANT,
     AnswerPatterns,
+    Estimate,
     find_patterns,
     holm,
     scores_of,
@@ -63,6 +64,10 @@ class Group:
     kappa: float
     annotators: float | None
 
+    @property
+    def estimate(self) -> Estimate:
+        return Estimate(self.macro_f1, self.interval)
+
 
 @dataclass(frozen=True)
 class Gap:
@@ -86,6 +91,15 @@ class Gap:
     @property
     def is_significant(self) -> bool:
         return self.adjusted_p < SIGNIFICANT
+
+    @property
+    def estimate(self) -> Estimate:
+        return Estimate(self.difference, self.interval)
+
+    @property
+    def kind(self) -> str:
+        """Of its measure: macro-F1, accuracy or recall."""
+        return self.measure.partition(" ")[0].replace("macro_f1", "macro-F1")
 
 
 @dataclass(frozen=True)

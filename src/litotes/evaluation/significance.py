@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litotes.core.errors import UserError
-from litotes.core.numbers import Counts, Floats, classes_of, macro_f1
+from litotes.core.numbers import Counts, Floats, classes_of, format_signed, macro_f1
 from litotes.evaluation.scores import N_RESAMPLES, interval, unseen_fall, with_unseen
 
 _LARGEST = 4_000_000
@@ -156,6 +156,44 @@ SIGNIFICANT = 0.05
 """A corrected p under this is called significant."""
 
 _ROUNDING = 1e-12  # two ways to the same sum may end in other last bits
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its 95 % interval."""
+
+    value: float
+    interval: tuple[float, float]
+
+    @property
+    def is_clear(self) -> bool:
+        """Of a difference: whether its sign is known."""
+        return self.interval[0] > 0 or self.interval[1] < 0
+
+    def less(self, constant: float) -> Estimate:
+        low, high = self.interval
+        return Estimate(self.value - constant, (low - constant, high - constant))
+
+    def text(self) -> str:
+        return f"{self.value:.3f} ({self.interval[0]:.3f} to {self.interval[1]:.3f})"
+
+    def signed(self, *, scale: float = 1, digits: int = 3) -> str:
+        """A difference, with a minus that is as wide as the plus."""
+        value, low, high = (
+            format_signed(scale * one, digits, minus="−") for one in (self.value, *self.interval)
+        )
+        return f"{value} ({low} to {high})"
+
+    def beside(self, other: str) -> str:
+        """`0.072 lower than the paper's (0.041 to 0.111)`: the sign in words, if it is known."""
+        if not self.is_clear:
+            return f"not clearly higher or lower than {other}: {self.signed()}"
+        low, high = sorted(abs(end) for end in self.interval)
+        direction = "higher" if self.value > 0 else "lower"
+        return f"{abs(self.value):.3f} {direction} than {other} ({low:.3f} to {high:.3f})"
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -313,3 +351,12 @@ def _check(gold: Counts, a: Counts, b: Counts) -> None:
                 f" {len(gold)} texts. Both must have answered the same texts; score them on the"
                 " same split."
             )
+
+
+def estimate_mean(
+    by_seed: Floats, resampled: Floats, *, within: tuple[float, float] = (0.0, 1.0)
+) -> Estimate:
+    """The mean over seeds with its interval over texts and seeds. (seed,), (resample,)"""
+    value = float(by_seed.mean())
+    margin = seed_margin(by_seed)
+    return Estimate(value, widen_interval(value, interval(resampled), margin, within=within))

@@ -1,4 +1,6 @@
-"""How reliable the confidence of a study's models is, before and after calibration.
+"""How reliable the confidence of a study's models is: its calibration error before and after
+calibration, and how many mistakes the models would save by leaving the texts they are least sure
+of to someone else.
 
 A run keeps the calibrated probability of the label it gave. With two classes the uncalibrated one
 follows from it exactly:
@@ -10,23 +12,29 @@ follows from it exactly:
 A calibration error has no honest interval (chance alone makes it larger, resampling even more so),
 but its bins have one each, and so has the excess, mean confidence less the share right: how much
 too confident the models are.
+
+The area under the risk-coverage curve (`evaluation/reliability.py`) is that of every row's models,
+on all texts of its table and on each column, mean over seeds. Its bootstrap weighs the texts: with
+weight w_i of text i, surest first,
+
+    risk_i = Σ_{j ≤ i} w_j wrong_j / Σ_{j ≤ i} w_j          area = Σ w_i risk_i / Σ w_i
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from litotes.core.numbers import Counts, Floats
+from litotes.core.values import grouped
 from litotes.evaluation.reliability import Reliability, RiskCoverage, reliability, risk_coverage
-from litotes.evaluation.scores import N_RESAMPLES, interval
-from litotes.evaluation.significance import seed_margin, split_draws, widen_interval
+from litotes.evaluation.scores import N_RESAMPLES
+from litotes.evaluation.significance import Estimate, estimate_mean, split_draws
 from litotes.study.runs import CellAnswers
-from litotes.study.tables import Estimate, ExperimentResults, ScoreTable
+from litotes.study.tables import ExperimentResults, ScoreTable
 
 _ROUNDED = 5e-7  # probabilities were rounded to six digits: nearer to 0 or 1 nothing is known
 
@@ -52,41 +60,22 @@ class Confidence:
     after: ConfidenceCheck
     temperatures: tuple[float, float]
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self) | {"words": list(confidence_sentences(self))}
-
 
 def check_confidence(results: ExperimentResults) -> tuple[Confidence, ...]:
     """One value per task with two classes.
 
     With more classes the probability of one says nothing about the others before calibration.
     """
-    by_task: dict[str, list[CellAnswers]] = {}
-    for table in results.tables:
-        by_task.setdefault(table.matrix.task, []).extend(table.answers.values())
     found = []
-    for task, answers in by_task.items():
-        if all(one.n_classes == 2 for one in answers):
-            found.append(_confidence(results.name, task, answers))
+    for task, tables in grouped(results.tables, lambda table: table.matrix.task).items():
+        parts = [own for table in tables for own in table.answers.values()]
+        if all(one.n_classes == 2 for one in parts):
+            heat = np.concatenate([part.temperature for part in parts])
+            before = _check(parts, [uncalibrate(part) for part in parts])
+            after = _check(parts, [(part.answers, part.probability) for part in parts])
+            temperatures = (float(heat.min()), float(heat.max()))
+            found.append(Confidence(results.name, task, before, after, temperatures))
     return tuple(found)
-
-
-def confidence_sentences(one: Confidence) -> Iterator[str]:
-    """Sure and right, before and after."""
-    before, after = one.before, one.after
-    yield (
-        f"{one.experiment}, {one.task}: calibration error {before.reliability.ece:.3f} before"
-        f" calibration, {after.reliability.ece:.3f} after; confidence exceeds the share right by"
-        f" {before.excess.signed()} before, by {after.excess.signed()} after."
-    )
-    low, high = one.temperatures
-    if low == high == 1.0:
-        yield "No temperature was fitted."
-    elif after.reliability.ece > before.reliability.ece:
-        yield (
-            "Calibration made it worse here: temperatures were fitted on held-out texts of what"
-            f" was trained on, and these ({low:.2f} to {high:.2f}) do not travel."
-        )
 
 
 def uncalibrate(answers: CellAnswers) -> tuple[Counts, Floats]:
@@ -101,62 +90,26 @@ def uncalibrate(answers: CellAnswers) -> tuple[Counts, Floats]:
     return (before >= 0.5).astype(np.int64), np.maximum(before, 1 - before)
 
 
-def _confidence(experiment: str, task: str, parts: Sequence[CellAnswers]) -> Confidence:
-    temperatures = np.concatenate([part.temperature for part in parts])
-    return Confidence(
-        experiment,
-        task,
-        before=_check(parts, [uncalibrate(part) for part in parts]),
-        after=_check(parts, [(part.answers, part.probability) for part in parts]),
-        temperatures=(float(temperatures.min()), float(temperatures.max())),
-    )
-
-
 def _check(parts: Sequence[CellAnswers], given: Sequence[tuple[Counts, Floats]]) -> ConfidenceCheck:
     """given: the labels and their probabilities, (seed, text) each, of every part."""
     sure, right = [], []
-    excess: dict[str, Floats] = {}  # by texts: (seed, text), summed over the cells tested on them
+    sums: dict[str, Floats] = {}  # by texts: (seed, text), summed over the cells tested on them
     for part, (labels, probability) in zip(parts, given, strict=True):
         hit = labels == part.gold
         sure.append(probability.ravel())
         right.append(hit.ravel())
-        excess[part.texts] = excess.get(part.texts, 0.0) + (probability - hit)
+        sums[part.texts] = sums.get(part.texts, 0.0) + (probability - hit)
     whole = reliability(np.concatenate(sure), np.concatenate(right))
-    return ConfidenceCheck(whole, _mean_excess(list(excess.values()), whole.n))
+    by_seed = np.zeros(1)
+    # texts are resampled for all cells and seeds together
+    generator, resampled = np.random.default_rng(0), np.zeros(N_RESAMPLES)
+    for one in sums.values():
+        n_seeds, n_texts = one.shape
+        by_seed = by_seed + one.sum(1) * n_seeds / whole.n  # (seed,)
+        weights = generator.multinomial(n_texts, np.full(n_texts, 1 / n_texts), size=N_RESAMPLES)
+        resampled += weights @ one.sum(0) / whole.n
+    return ConfidenceCheck(whole, estimate_mean(by_seed, resampled, within=(-1.0, 1.0)))
 
-
-def _mean_excess(sums: Sequence[Floats], n: int) -> Estimate:
-    """Mean excess of n answers, with its interval over texts and over seeds.
-
-    Texts are resampled for all cells and seeds together. sums: (seed, text) each
-    """
-    by_seed = sum(one.sum(1) for one in sums) * len(sums[0]) / n  # (seed,)
-    value = float(np.mean(by_seed))
-    margin = seed_margin(np.asarray(by_seed))
-    over_texts = interval(_resample_excess(sums, n))
-    return Estimate(value, widen_interval(value, over_texts, margin, within=(-1.0, 1.0)))
-
-
-def _resample_excess(sums: Sequence[Floats], n: int) -> Floats:
-    """(resample,)"""
-    generator = np.random.default_rng(0)
-    drawn = np.zeros(N_RESAMPLES)
-    for one in sums:
-        n_texts = one.shape[1]
-        shares = np.full(n_texts, 1 / n_texts)
-        drawn += generator.multinomial(n_texts, shares, size=N_RESAMPLES) @ one.sum(0) / n
-    return drawn
-
-
-# How many mistakes a study's models would save by leaving the texts they are least sure of.
-#
-# The area under the risk-coverage curve (`evaluation/risk_coverage.py`) of every row's models, on
-# all
-# texts of its table and on each column: the mean over seeds, with an interval over texts and
-# seeds.
-# A bootstrap weighs the texts: with weight w_i of text i, surest first,
-#
-#     risk_i = Σ_{j ≤ i} w_j wrong_j / Σ_{j ≤ i} w_j          area = Σ w_i risk_i / Σ w_i
 
 ALL_COLUMNS = "all"
 
@@ -164,7 +117,7 @@ ALL_COLUMNS = "all"
 @dataclass(frozen=True)
 class RiskArea:
     """The models of one row on one column. best: the smallest area that their mistakes allow;
-    error: the area of a confidence that says nothing. Means over seeds.
+    error: the area of an uninformative confidence. Means over seeds.
     """
 
     table: str
@@ -176,21 +129,12 @@ class RiskArea:
     best: float
     error: float
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 def find_risks(tables: Sequence[ScoreTable]) -> tuple[RiskArea, ...]:
     """Those of all tables of an experiment."""
-    found: list[RiskArea] = []
-    for table in tables:
-        for row in table.matrix.rows:
-            cells = {}
-            for column in table.matrix.columns:
-                if (row, column) in table.answers:
-                    cells[column] = table.answers[row, column]
-            found += _row_risks(table, row, cells)
-    return tuple(found)
+    return tuple(
+        one for table in tables for row in table.matrix.rows for one in _row_risks(table, row)
+    )
 
 
 def pooled_curves(tables: Sequence[ScoreTable]) -> dict[str, dict[str, RiskCoverage]]:
@@ -205,37 +149,29 @@ def pooled_curves(tables: Sequence[ScoreTable]) -> dict[str, dict[str, RiskCover
     return found
 
 
-def _row_risks(table: ScoreTable, row: str, cells: Mapping[str, CellAnswers]) -> Iterator[RiskArea]:
-    parts = dict(cells)
-    names = list(parts)
+def _row_risks(table: ScoreTable, row: str) -> Iterator[RiskArea]:
+    names = [column for column in table.matrix.columns if (row, column) in table.answers]
     groups = {ALL_COLUMNS: names} if len(names) > 1 else {}
-    groups |= {name: [name] for name in names}
-    for column, together in groups.items():
-        own = [parts[name] for name in together]
+    for column, together in (groups | {name: [name] for name in names}).items():
+        own = [table.answers[row, name] for name in together]
         sure = np.concatenate([cell.probability for cell in own], axis=1)  # (seed, text)
         right = np.concatenate([cell.answers == cell.gold for cell in own], axis=1)
         curves = [risk_coverage(*one) for one in zip(sure, right, strict=True)]
+        areas = np.array([curve.area for curve in curves])
         yield RiskArea(
             table=table.title,
             task=table.matrix.task,
             row=row,
             column=column,
             n=sure.shape[1],
-            area=_estimate(np.array([curve.area for curve in curves]), sure, right),
+            area=estimate_mean(areas, _resample_area(sure, right)),
             best=float(np.mean([curve.best_area for curve in curves])),
             error=float(np.mean([curve.error for curve in curves])),
         )
 
 
-def _estimate(areas: Floats, sure: Floats, right: NDArray[np.bool_]) -> Estimate:
-    """The mean over seeds with its interval. areas (seed,); sure, right (seed, text)"""
-    value = float(areas.mean())
-    over_texts = interval(_resample(sure, right))
-    return Estimate(value, widen_interval(value, over_texts, seed_margin(areas), within=(0.0, 1.0)))
-
-
-def _resample(sure: Floats, right: NDArray[np.bool_]) -> Floats:
-    """The mean area over seeds, on resampled texts. (resample,)"""
+def _resample_area(sure: Floats, right: NDArray[np.bool_]) -> Floats:
+    """The mean area over seeds, on resampled texts. sure, right (seed, text) → (resample,)"""
     generator = np.random.default_rng(0)
     n = sure.shape[1]
     # answers of the same probability in any order
@@ -245,14 +181,10 @@ def _resample(sure: Floats, right: NDArray[np.bool_]) -> Floats:
         weights = generator.multinomial(n, np.full(n, 1 / n), size=size)  # (resample, text)
         area = np.zeros(size)
         for order, hit in zip(orders, right, strict=True):
-            area += _weighted_area(weights[:, order], ~hit[order]) / len(orders)
+            surest_first = weights[:, order]
+            answered = surest_first.cumsum(1)
+            mistakes = (surest_first * ~hit[order]).cumsum(1)
+            risk = mistakes / np.maximum(answered, 1)  # before the first text there is none
+            area += (surest_first * risk).sum(1) / answered[:, -1] / len(orders)
         drawn.append(area)
     return np.concatenate(drawn)
-
-
-def _weighted_area(weights: NDArray[np.int64], wrong: NDArray[np.bool_]) -> Floats:
-    """Texts surest first. (resample, text), (text,) → (resample,)"""
-    mistakes = (weights * wrong).cumsum(1)
-    answered = weights.cumsum(1)
-    risk = mistakes / np.maximum(answered, 1)  # before the first text there is none
-    return np.asarray((weights * risk).sum(1) / answered[:, -1])

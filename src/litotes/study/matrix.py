@@ -26,10 +26,9 @@ from litotes.study.plan import (
     StudySettings,
     TestedOn,
 )
-from litotes.study.report import Report, make_report
+from litotes.study.report import Report, Timing, make_report, time_steps
 from litotes.study.runs import execute
 from litotes.study.tables import ExperimentResults, read_results
-from litotes.study.timing import Timing, time_steps
 from litotes.training.recipe import Recipe
 from litotes.training.training_data import learnable_tasks
 

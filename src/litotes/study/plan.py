@@ -193,6 +193,11 @@ def _read_settings(file: Path, changes: Sequence[str]) -> StudySettings:
         raise UserError(f"{file}: {first_problem(error, StudySettings)}") from error
 
 
+def base_recipe(study: Study) -> Recipe:
+    """What all runs share."""
+    return recipe_of(dict(study.settings.recipe), study.settings.name)
+
+
 def _published(settings: StudySettings, file: Path) -> Published | None:
     if settings.published is not None:
         return read_published(file.parent / settings.published)

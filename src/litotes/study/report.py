@@ -1,42 +1,87 @@
-"""All that a study found as one value, and that value as `report.json`.
+"""All that a study found as one value: as `report.json`, in words, and as a page.
 
-The same runs give the same bytes, whenever and wherever.
+The same runs give the same `report.json`, whenever and wherever. Times are never the same twice, so
+they have a file of their own. The sentences are in words.txt, the page is report.html.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from litotes.core.html import words
-from litotes.core.text import markup
-from litotes.study.abstract import confidence_summary, study_summary, vocabulary_summary
-from litotes.study.confidence import Confidence, RiskArea, check_confidence, find_risks
-from litotes.study.gap_words import gap_summary, risk_summary
-from litotes.study.group_gaps import RowGaps, find_group_gaps
-from litotes.study.plan import Setting, Study
-from litotes.study.sentences import Sentences, describe, is_inside
-from litotes.study.setup import base_recipe, describe_corpora, setup_sentences, shareable
+import numpy as np
+
+from litotes.core.figures import render_figure, save_figure
+from litotes.core.pages import render, render_paragraphs, slugs
+from litotes.core.progress import Watch, ignore_progress
+from litotes.core.storage import write_json, write_text
+from litotes.core.values import grouped
+from litotes.data import coverage
+from litotes.data.corpus import Corpus
+from litotes.evaluation.cross_matrix import collapses
+from litotes.evaluation.gaps import VISIBLE
+from litotes.evaluation.reliability import draw_reliability, overlay_risk_coverage
+from litotes.study.confidence import (
+    ALL_COLUMNS,
+    Confidence,
+    RiskArea,
+    check_confidence,
+    find_risks,
+    pooled_curves,
+)
+from litotes.study.figures import draw_narrow_tables, draw_tables
+from litotes.study.group_gaps import RowGaps, find_group_gaps, leading_rows
+from litotes.study.plan import Experiment, Study, base_recipe, label_values
+from litotes.study.published import PublishedTimes
+from litotes.study.runs import StudyRuns, load_once
 from litotes.study.tables import (
-    Comparison,
     ExperimentResults,
     OverallDifference,
     ScoreTable,
     Tables,
+    home_less_elsewhere,
+    less_published,
     mean_of,
     overall_differences,
+    read_results,
 )
-from litotes.study.vocabulary import Vocabulary
+from litotes.study.vocabulary import CLOSE, Vocabulary
+from litotes.training.recipe import Recipe
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Pictures = Mapping[tuple[str, ...], bytes]
+"""SVGs for the page: by ("tables", EXPERIMENT), ("narrow", EXPERIMENT) for a phone, ("coverage",
+ENTRY), ("calibration", EXPERIMENT, TASK) and ("risk", EXPERIMENT, TASK).
+"""
+
+_COMPARED = {
+    "model.head": "heads",
+    "model.encoder": "encoders",
+    "model.weighting": "weightings",
+    "model.pruning": "prunings",
+    "model.separate": "one model and a model per task",
+    "training.balancing": "ways of balancing tasks",
+    "training.groups": "ways of weighing groups",
+    "data.leaks": "ways to treat leaks",
+}
 
 
 @dataclass(frozen=True)
 class Section:
-    """One experiment of the report; `setup`: why its numbers may differ from published ones."""
+    """One experiment of the report.
+
+    words: sentences about its tables, the paper, the comparisons by cell and overall, its gaps.
+    setup: why its numbers may differ from published ones.
+    """
 
     results: ExperimentResults
     overall: tuple[OverallDifference, ...]
-    sentences: Sentences
+    words: Mapping[str, tuple[str, ...]]
     setup: tuple[str, ...]
     confidences: tuple[Confidence, ...]
     gaps: tuple[RowGaps, ...] = ()
@@ -45,6 +90,47 @@ class Section:
     @property
     def name(self) -> str:
         return self.results.name
+
+    @property
+    def row_label(self) -> str:
+        """What the rows of its tables are: where a model was trained, or how."""
+        path = self.results.experiment.settings.rows
+        return "trained on" if path.startswith("data.") else path.rpartition(".")[2]
+
+    def leading_gaps(self) -> list[RowGaps]:
+        return leading_rows(self.gaps)
+
+    def single_gaps(self) -> list[RowGaps]:
+        leading = leading_rows(self.gaps)
+        return [row for row in self.gaps if row not in leading]
+
+    def as_json(self, study: Study) -> dict[str, Any]:
+        results, settings = self.results, self.results.experiment.settings
+        return {
+            "name": settings.name,
+            "about": settings.about,
+            "figure": settings.figure,
+            "tables": [table_json(table) for table in results.tables],
+            "comparisons": [
+                asdict(one) | {"significant": one.is_significant} for one in results.comparisons
+            ],
+            "overall": [one.as_json() for one in self.overall],
+            "words": dict(self.words),
+            "setup": list(self.setup),
+            "calibration": [_confidence_json(one) for one in self.confidences],
+            "gaps": [one.as_json() for one in self.gaps],
+            "risks": [asdict(one) for one in self.risks],
+            "notes": list(results.notes),
+            "recipes": [
+                {
+                    "values": dict(setting.values),
+                    "recipe": shareable(setting.recipe, study).model_dump(mode="json"),
+                    # by which settings may be chosen
+                    "held_out": list(results.held_out.get(setting.name, ())),
+                }
+                for setting in results.experiment.grid
+            ],
+        }
 
 
 @dataclass(frozen=True)
@@ -58,6 +144,10 @@ class Report:
     n_runs: int
     failures: Mapping[str, str]
 
+    @property
+    def confidences(self) -> list[Confidence]:
+        return [one for section in self.sections for one in section.confidences]
+
     def as_json(self) -> dict[str, Any]:
         """Everything that follows from the runs' answers; no times, dates, versions or paths."""
         settings = self.study.settings
@@ -66,22 +156,19 @@ class Report:
             "about": settings.about,
             "seeds": [base_recipe(self.study).seed + seed for seed in self.study.seeds],
             "n_runs": self.n_runs,
-            "corpora": describe_corpora(self.study),
+            "corpora": {
+                name: {"n_texts": len(corpus), "sha256": corpus.fingerprint()}
+                for name, corpus in corpora_of(self.study).items()
+            },
             "abstract": list(self.abstract),
-            "experiments": [_section_json(section, self.study) for section in self.sections],
-            "leaks": [],  # of earlier versions; reproduction/leak.py says what leaks are worth
-            "coverage": [vocabulary.as_json() for vocabulary in self.vocabularies],
+            "experiments": [section.as_json(self.study) for section in self.sections],
+            "coverage": [_vocabulary_json(one) for one in self.vocabularies],
             "failures": dict(self.failures),
         }
 
     def _repr_html_(self) -> str:
         """In a notebook: the abstract and every table."""
-        parts = f"<h3>{markup(self.study.settings.name)}</h3>{words(self.abstract)}"
-        for section in self.sections:
-            parts += f"<h4>{markup(section.name)}</h4>"
-            for table in section.results.tables:
-                parts += f"<p>{markup(table.title)}</p>{table.matrix._repr_html_()}"
-        return parts
+        return render("study/notebook.html", report=self)
 
 
 def make_report(
@@ -95,80 +182,367 @@ def make_report(
     """Puts tables, comparisons and coverage into words."""
     tables = {one.name: one.tables for one in results}
     sections = tuple(_section(one, tables, study) for one in results)
-    confidences: list[Confidence] = []
-    risks: list[RiskArea] = []
-    for section in sections:
-        confidences += section.confidences
-        risks += section.risks
-    abstract = (
-        *study_summary(study, results, n_runs=n_runs, n_failed=len(failures)),
-        *vocabulary_summary(vocabularies),
-        *confidence_summary(confidences),
-        *gap_summary({section.name: section.gaps for section in sections}),
-        *risk_summary(risks),
-    )
+    abstract = _abstract(study, sections, vocabularies, n_runs=n_runs, n_failed=len(failures))
     return Report(study, abstract, sections, tuple(vocabularies), n_runs, failures)
 
 
-def _section(results: ExperimentResults, tables: Tables, study: Study) -> Section:
-    overall = overall_differences(results.experiment, tables)
-    return Section(
-        results,
-        overall,
-        describe(results, overall),
-        tuple(setup_sentences(results.experiment, study)),
-        check_confidence(results),
-        find_group_gaps(results.tables),
-        find_risks(results.tables),
+def report_study(
+    study: Study,
+    runs: StudyRuns,
+    vocabularies: Sequence[Vocabulary],
+    out: Path,
+    *,
+    watch: Watch = ignore_progress,
+) -> Report:
+    """Makes the report of a study's runs and writes all its files."""
+    results = read_results(study, runs)
+    failures = {runs.jobs[key].name: reason for key, reason in runs.reasons().items()}
+    report = make_report(study, results, vocabularies, n_runs=len(runs.jobs), failures=failures)
+    pictures = draw_pictures(report, out / "figures", watch)
+    write_report(report, time_steps(study, results), pictures, out)
+    return report
+
+
+def draw_pictures(report: Report, folder: Path, watch: Watch) -> Pictures:
+    """Draws all figures, and writes each as SVG and PNG with its numbers as JSON."""
+    drawn = list(_all_figures(report))
+    titles = [" ".join(key[1:] if key[0] == "tables" else key) for key, _, _ in drawn]
+    names = slugs(titles)
+    pictures = {}
+    for n_drawn, (title, (key, draw, content)) in enumerate(zip(titles, drawn, strict=True), 1):
+        pictures[key] = save_figure(folder / names[title], draw(), content)
+        watch("drawing", n_drawn, len(drawn), title)
+    for section in report.sections:
+        if section.results.tables:  # for the page alone: their numbers are those of the tables
+            narrow = draw_narrow_tables(section.results.tables, row_label=section.row_label)
+            pictures["narrow", section.name] = render_figure(narrow, "svg")
+    return pictures
+
+
+def _all_figures(report: Report) -> Iterator[tuple[tuple[str, ...], Callable[[], Figure], Any]]:
+    """The key, the figure and the numbers of each; a figure is drawn when its turn comes."""
+    sections = [section for section in report.sections if section.results.tables]
+    for section in sections:
+        tables = section.results.tables
+        draw = partial(draw_tables, tables, row_label=section.row_label)
+        yield ("tables", section.name), draw, [table_json(table) for table in tables]
+    for one in report.vocabularies:
+        key = ("coverage", one.settings.name)
+        yield key, partial(coverage.figure, one.coverage), _vocabulary_json(one)
+    for confidence in (one for section in sections for one in section.confidences):
+        key = ("calibration", confidence.experiment, confidence.task)
+        checks = {
+            "before": confidence.before.reliability,
+            "after": confidence.after.reliability,
+        }
+        yield key, partial(draw_reliability, checks), _confidence_json(confidence)
+    for section in sections:
+        for task, own in pooled_curves(section.results.tables).items():
+            content = {table: curve.as_json() for table, curve in own.items()}
+            yield ("risk", section.name, task), partial(overlay_risk_coverage, own), content
+
+
+def write_report(report: Report, timing: Timing, pictures: Pictures, out: Path) -> None:
+    """Writes report.json, timing.json and report.html."""
+    write_json(out / "report.json", report.as_json())
+    write_json(out / "timing.json", timing.as_json())
+    write_text(out / "report.html", report_html(report, timing, pictures))
+
+
+def report_html(report: Report, timing: Timing, pictures: Pictures) -> str:
+    """The report as one page that needs nothing else."""
+    titles = {key: " ".join(key) for key in pictures}
+    places = slugs(titles.values())
+    return render(
+        "study/report.html",
+        report=report,
+        study=report.study,
+        timing=timing,
+        pictures=pictures,
+        names={key: places[title] for key, title in titles.items()},
+        corpora=corpora_of(report.study),
+        visible=VISIBLE,
+        all_columns=ALL_COLUMNS,
+        shareable=shareable,
+        vocabulary_words=vocabulary_words,
     )
-
-
-def _section_json(section: Section, study: Study) -> dict[str, Any]:
-    results, settings = section.results, section.results.experiment.settings
-    return {
-        "name": settings.name,
-        "about": settings.about,
-        "figure": settings.figure,
-        "tables": [table_json(table) for table in results.tables],
-        "comparisons": [_comparison_json(one) for one in results.comparisons],
-        "overall": [one.as_json() for one in section.overall],
-        "words": section.sentences.as_json(),
-        "setup": list(section.setup),
-        "calibration": [one.as_json() for one in section.confidences],
-        "gaps": [one.as_json() for one in section.gaps],
-        "risks": [one.as_json() for one in section.risks],
-        "notes": list(results.notes),
-        "recipes": [_setting_json(setting, results, study) for setting in results.experiment.grid],
-    }
-
-
-def _setting_json(setting: Setting, results: ExperimentResults, study: Study) -> dict[str, Any]:
-    """With the scores on held-out texts of training, by which settings may be chosen."""
-    recipe = shareable(setting.recipe, study).model_dump(mode="json")
-    held_out = list(results.held_out.get(setting.name, ()))
-    return {"values": dict(setting.values), "recipe": recipe, "held_out": held_out}
 
 
 def table_json(table: ScoreTable) -> dict[str, Any]:
     """A table with its intervals and seeds, and the published scores for it."""
+    cells = {cell.place: inside for cell, _, inside in table.published_cells()}
     return {
         "title": table.title,
         "values": dict(table.values),
         "tested_on": table.tested_on,
         **table.matrix.as_json(),
         "mean_interval": mean_of(table).interval,
-        "paper": list(_published_json(table)),
+        "paper": [
+            {
+                "trained_on": place[0],
+                "tested_on": place[1],
+                "macro_f1": value,
+                "inside": cells[place],
+            }
+            for place, value in table.published.items()
+            if place in cells
+        ],
         "failed": dict(table.failed),
     }
 
 
-def _published_json(table: ScoreTable) -> Iterator[dict[str, Any]]:
-    cells = {cell.place: cell for cell in table.matrix.cells}
-    for place, value in table.published.items():
-        if place in cells:
-            names = {"trained_on": place[0], "tested_on": place[1]}
-            yield {**names, "macro_f1": value, "inside": is_inside(cells[place], value)}
+# In words
 
 
-def _comparison_json(one: Comparison) -> dict[str, Any]:
-    return asdict(one) | {"significant": one.is_significant}
+def _words(block: str, **values: Any) -> tuple[str, ...]:
+    return render_paragraphs("study/words.txt", block, **values)
+
+
+def _section(results: ExperimentResults, tables: Tables, study: Study) -> Section:
+    differences = overall_differences(results.experiment, tables)
+    gaps = find_group_gaps(results.tables)
+    leading = leading_rows(gaps)
+    kinds = grouped(
+        # those within the experiment come first
+        sorted(results.comparisons, key=lambda one: one.elsewhere is not None),
+        lambda one: f"from {one.elsewhere!r}" if one.elsewhere else _between(results),
+    )
+    words = {
+        "tables": _words(
+            "tables",
+            results=results,
+            mean_of=mean_of,
+            home_less_elsewhere=home_less_elsewhere,
+            collapses=collapses,
+        ),
+        "paper": _words("paper", results=results, less_published=less_published),
+        "comparisons": _words("comparisons", comparisons=kinds, n_all=len(results.comparisons)),
+        "overall": _words("overall", overall=differences),
+        "gaps": _words("gaps", leading=leading, single=[one for one in gaps if one not in leading]),
+    }
+    return Section(
+        results,
+        differences,
+        words,
+        setup_sentences(results.experiment, study),
+        check_confidence(results),
+        gaps,
+        find_risks(results.tables),
+    )
+
+
+def _between(results: ExperimentResults) -> str:
+    path = results.experiment.settings.compare
+    return f"between {_COMPARED.get(path or '', f'values of {path}')}"
+
+
+def _abstract(
+    study: Study,
+    sections: Sequence[Section],
+    vocabularies: Sequence[Vocabulary],
+    *,
+    n_runs: int,
+    n_failed: int,
+) -> tuple[str, ...]:
+    """What a whole study found: the first thing a reader sees."""
+    results = [section.results for section in sections]
+    tables = [table for one in results for table in one.tables]
+    by_task = grouped(tables, lambda table: table.matrix.task)
+    travel = {task: home_less_elsewhere(*own) for task, own in by_task.items()}
+    apart = {one.name: less_published(*one.tables) for one in results}
+    clear = [(name, own) for name, own in apart.items() if own is not None and own.is_clear]
+    inside = [held for table in tables for _, _, held in table.published_cells()]
+    pairs = [(one, pair) for one in results for pair in one.comparisons]
+    kinds = grouped(
+        pairs, lambda own: "with another experiment" if own[1].elsewhere else _between(own[0])
+    )
+    confidences = [one for section in sections for one in section.confidences]
+    risks = [one for section in sections for one in section.risks if one.column == ALL_COLUMNS]
+    gaps = [
+        (f"{section.name} ({row.table})", gap)
+        for section in sections
+        for row in section.leading_gaps()
+        for gap in row.gaps
+        if gap.measure == "macro_f1"
+    ]
+    return _words(
+        "abstract",
+        study=study,
+        n_runs=n_runs,
+        n_failed=n_failed,
+        encoders=list(
+            dict.fromkeys(
+                encoder_name(setting.recipe.model.encoder)
+                for experiment in study.experiments
+                for setting in experiment.grid
+            )
+        ),
+        corpora=list(corpora_of(study)) if n_runs else [],
+        published=less_published(*tables),
+        n_published=len(inside),
+        n_inside=sum(inside),
+        apart=sorted(clear, key=lambda one: -abs(one[1].value)),
+        travel=[(task, gap) for task, gap in travel.items() if gap is not None],
+        comparisons={kind: [pair for _, pair in own] for kind, own in kinds.items()},
+        n_unsure=sum(pair.is_significant and not pair.estimate.is_clear for _, pair in pairs),
+        cells=[cell for table in tables for cell in table.matrix.cells],
+        vocabularies=vocabularies,
+        errors={
+            task: np.mean(
+                [(own.before.reliability.ece, own.after.reliability.ece) for own in one], 0
+            )
+            for task, one in grouped(confidences, lambda one: one.task).items()
+        },
+        gaps=sorted(gaps, key=lambda one: (not one[1].is_significant, -abs(one[1].difference))),
+        visible=VISIBLE,
+        risks={
+            task: np.mean([(own.area.value, own.error, own.best) for own in one], 0)
+            for task, one in grouped(risks, lambda one: one.task).items()
+        },
+    )
+
+
+def _confidence_json(one: Confidence) -> dict[str, Any]:
+    return asdict(one) | {"words": list(_words("calibration", one=one))}
+
+
+def _vocabulary_json(one: Vocabulary) -> dict[str, Any]:
+    return one.as_json() | {"words": list(vocabulary_words(one))}
+
+
+def vocabulary_words(one: Vocabulary) -> tuple[str, ...]:
+    """The parts that share most and fewest, the deviation from published shares by group, and rows
+    that look exchanged.
+    """
+    return _words("vocabulary", one=one, extremes=one.extremes(), close=CLOSE)
+
+
+# How the runs were made, as others may read it: corpora and encoders by name and hash, no paths
+
+
+def setup_sentences(experiment: Experiment, study: Study) -> tuple[str, ...]:
+    """Why our numbers may differ from the published ones: what is known about the figure, and what
+    we did differently, in all settings or only in some.
+    """
+    figure, published = experiment.settings.figure, study.published
+    if figure is None or published is None:
+        return ()
+    names = {one.name: label_values(one.shared or one.values) for one in experiment.grid}
+    found: dict[str, dict[str, None]] = {}  # the inner dicts are ordered sets
+    for setting in experiment.grid:
+        for difference in published.differences_in_setup(shareable(setting.recipe, study)):
+            found.setdefault(difference, {})[names[setting.name]] = None
+    n_settings = len(set(names.values()))
+    differences = grouped(found, lambda one: tuple(found[one]))
+    everywhere_first = sorted(differences.items(), key=lambda one: len(one[0]) < n_settings)
+    return _words(
+        "setup",
+        notes=published.notes_about(figure),
+        differences=dict(everywhere_first),
+        n_settings=n_settings,
+    )
+
+
+def shareable(recipe: Recipe, study: Study) -> Recipe:
+    """The recipe with its corpus under the study's name for it, and an encoder without its path."""
+    return recipe.changed(
+        data__source=source_name(recipe.data.source, study),
+        model__encoder=encoder_name(recipe.model.encoder),
+    )
+
+
+def source_name(source: str, study: Study) -> str:
+    """The study's name for a corpus; without one, its kind and the last name of its path."""
+    names = {address: name for name, address in study.settings.sources.items()}
+    kind, _, path = source.partition("?")[0].partition(":")
+    return names.get(source, f"{kind}:{Path(path).name}" if path else kind)
+
+
+def encoder_name(encoder: str) -> str:
+    return Path(encoder).name if Path(encoder).is_dir() else encoder
+
+
+def corpora_of(study: Study) -> dict[str, Corpus]:
+    """All corpora that the experiments read, by name: first those trained on."""
+    trained_on = [
+        one.recipe.data.source for experiment in study.experiments for one in experiment.grid
+    ]
+    tested_on = [test.data for experiment in study.experiments for test in experiment.tests]
+    sources = dict.fromkeys([*trained_on, *filter(None, tested_on)])
+    return {source_name(source, study): load_once(source) for source in sources}
+
+
+# How long a training step took. Seconds depend on the machine, the encoder and the batch; what can
+# be compared between two machines is how much slower one head is than another on the same one. So
+# every time is also given as a ratio to the first setting of its experiment, and so are published
+# times where there are some.
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """One kind of run: mean seconds per step over n_runs runs and their range.
+
+    paper_seconds: published seconds per batch, where there are some.
+    """
+
+    experiment: str
+    setting: str
+    head: str
+    n_runs: int
+    batch_texts: int
+    seconds: float
+    fastest: float
+    slowest: float
+    ratio: float
+    paper_seconds: float | None
+    paper_ratio: float | None
+
+
+@dataclass(frozen=True)
+class Timing:
+    """All kinds of runs, the machines they ran on, and the published times."""
+
+    rows: tuple[StepTime, ...]
+    machines: tuple[dict[str, Any], ...]
+    published: PublishedTimes | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        published = self.published
+        return {
+            "rows": [asdict(row) for row in self.rows],
+            "machines": list(self.machines),
+            "paper_machine": None if published is None else published.hardware,
+            "paper": None if published is None else published.model_dump(mode="json"),
+        }
+
+
+def time_steps(study: Study, results: Sequence[ExperimentResults]) -> Timing:
+    """The times of all runs that were done."""
+    machines = {repr(machine): dict(machine) for one in results for machine in one.machines}
+    published = None if study.published is None else study.published.seconds_per_batch
+    rows = tuple(row for one in results for row in _step_times(one, study))
+    return Timing(rows, tuple(machines.values()), published)
+
+
+def _step_times(results: ExperimentResults, study: Study) -> Iterator[StepTime]:
+    first = first_published = None
+    published = study.published if results.experiment.settings.figure is not None else None
+    for kind, times in results.seconds_per_step.items():
+        recipe = next(one.recipe for one in results.experiment.grid if one.kind == kind)
+        seconds = float(np.mean(times))
+        theirs = None if published is None else published.seconds_for(recipe)
+        first = first or seconds
+        first_published = first_published or theirs
+        yield StepTime(
+            experiment=results.name,
+            setting=kind,
+            head=recipe.model.head,
+            n_runs=len(times),
+            batch_texts=recipe.training.batch_texts,
+            seconds=seconds,
+            fastest=min(times),
+            slowest=max(times),
+            ratio=seconds / first,
+            paper_seconds=theirs,
+            paper_ratio=theirs / first_published if theirs and first_published else None,
+        )

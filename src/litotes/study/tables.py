@@ -1,28 +1,37 @@
-"""The tables of an experiment: scores by row and column, and the answers behind them."""
+"""The answers of all runs become tables, and tables become comparisons.
+
+A single cell holds one or two hundred texts, so its interval is wide; a whole table knows more:
+
+    Σ over cells of weight · macro-F1        mean over seeds
+
+Cells of one column hold the same texts and are resampled jointly: what is hard for all of them
+cancels in a difference. Seed s of all cells makes one value of the sum, and the seeds' part is
+Student's margin of these (`evaluation/significance.py`).
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
 from litotes.core.errors import UserError
-from litotes.core.numbers import Floats, format_signed
-from litotes.evaluation.cross_matrix import CrossMatrix, make_cell
-from litotes.evaluation.scores import interval
+from litotes.core.numbers import Floats
+from litotes.core.values import grouped
+from litotes.evaluation.cross_matrix import CrossMatrix, MatrixCell, make_cell
 from litotes.evaluation.significance import (
     SIGNIFICANT,
     Difference,
+    Estimate,
     difference,
+    estimate_mean,
     find_patterns,
     holm,
     scores_of,
-    seed_margin,
     text_bootstrap,
-    widen_interval,
 )
 from litotes.study.plan import (
     Experiment,
@@ -60,36 +69,42 @@ class ScoreTable:
         return ", ".join(filter(None, self._title_parts))
 
     @property
-    def setting(self) -> str:
-        """What its models share, in words; empty where the experiment has nothing but rows."""
-        return label_values(self.values)
+    def test(self) -> tuple[str, str]:
+        """Its task, and what it was tested on."""
+        return self.matrix.task, self.tested_on
 
     @property
     def _title_parts(self) -> tuple[str, str, str]:
-        return self.setting, self.tested_on, self.matrix.task
+        return label_values(self.values), self.tested_on, self.matrix.task
 
     def title_among(self, tables: Sequence[ScoreTable]) -> str:
-        """What distinguishes it from the others of its experiment.
-
-        Parts of the title that all of them share are left out.
-        """
-        distinct = []
-        for place, part in enumerate(self._title_parts):
-            different = {table._title_parts[place] for table in tables}
-            if part and len(different) > 1:
-                distinct.append(part)
+        """What distinguishes it from the others of its experiment."""
+        parts = zip(self._title_parts, *(table._title_parts for table in tables), strict=True)
+        distinct = [own for own, *all_of_them in parts if own and len(set(all_of_them)) > 1]
         return ", ".join(distinct) or self.title
 
     def name_within(self, experiment: str) -> str:
         """Its models among those of other experiments."""
-        return f"{experiment} ({self.setting})" if self.setting else experiment
+        return f"{experiment} ({label_values(self.values)})" if self.values else experiment
+
+    def arrow(self, cell: MatrixCell) -> str:
+        """From one variety to another; a head or the like is rather *on* a variety."""
+        return f"{cell.trained_on} {'on' if self.matrix.at_home is None else '→'} {cell.tested_on}"
+
+    def published_cells(self) -> list[tuple[MatrixCell, float, bool]]:
+        """The cells that have a published score, the score, and whether our interval holds it."""
+        cells = [cell for cell in self.matrix.cells if cell.place in self.published]
+        scores = [self.published[cell.place] for cell in cells]
+        return [(one, value, one.holds(value)) for one, value in zip(cells, scores, strict=True)]
+
+
+Tables = Mapping[str, Sequence[ScoreTable]]
+"""The tables of every experiment, by its name."""
 
 
 def make_tables(experiment: Experiment, study: Study, files: RunFiles) -> Iterator[ScoreTable]:
     """A table for every test, every combination of the grid beside the rows, and every task."""
-    groups: dict[str, list[Setting]] = {}
-    for setting in experiment.grid:
-        groups.setdefault(json.dumps(dict(setting.shared)), []).append(setting)
+    groups = grouped(experiment.grid, lambda setting: json.dumps(dict(setting.shared)))
     for test in experiment.tests:
         for settings in groups.values():
             yield from _tables_of(experiment, settings, test, study, files)
@@ -103,6 +118,7 @@ def _tables_of(
     files: RunFiles,
 ) -> Iterator[ScoreTable]:
     """One per task, of settings that differ in their rows alone."""
+    first, figure = settings[0], experiment.settings.figure
     reasons = {setting.row: files.failure(setting) for setting in settings}
     failed = {row: reason for row, reason in reasons.items() if reason is not None}
     answers: dict[str, dict[Place, CellAnswers]] = {}
@@ -110,42 +126,21 @@ def _tables_of(
         if setting.row not in failed:
             for task, column, cell in files.cells(setting, test):
                 answers.setdefault(task, {})[setting.row, column] = cell
-    for task, cells in answers.items():
-        matrix = _matrix(task, test, cells, list(reasons), seed=study.bootstrap_seed)
-        published = _published_scores(experiment, settings, test, task, study)
-        corpus = load_once(test.data or settings[0].recipe.data.source).name
-        yield ScoreTable(settings[0].shared, test.label(), matrix, cells, published, failed, corpus)
-
-
-def _published_scores(
-    experiment: Experiment, settings: Sequence[Setting], test: TestedOn, task: str, study: Study
-) -> Mapping[Place, float]:
-    """The published scores for a table."""
-    figure = experiment.settings.figure
-    if study.published is None or figure is None:
-        return {}
-    first = settings[0]
-    labels = [*map(format_value, first.shared.values()), test.label(), first.recipe.model.head]
-    rows = [setting.row for setting in settings]
-    return study.published.scores_for(figure, task, labels=labels, rows=rows)
-
-
-def _matrix(
-    task: str,
-    test: TestedOn,
-    answers: Mapping[Place, CellAnswers],
-    rows: Sequence[str],
-    *,
-    seed: int,
-) -> CrossMatrix:
-    columns = sorted({column for _, column in answers})
-    cells = []
-    for (row, column), one in answers.items():
-        cells.append(make_cell(row, column, one.gold, one.answers, one.n_classes, seed=seed))
-    return CrossMatrix(task, test.by_name or test.by, tuple(rows), tuple(columns), tuple(cells))
-
-
-# The answers of all runs become tables, and tables become comparisons.
+    for task, by_place in answers.items():
+        cells = [
+            make_cell(*place, own.gold, own.answers, own.n_classes, seed=study.bootstrap_seed)
+            for place, own in by_place.items()
+        ]
+        columns = tuple(sorted({cell.tested_on for cell in cells}))
+        axis = test.by_name or test.by
+        matrix = CrossMatrix(task, axis, tuple(reasons), columns, tuple(cells))
+        published: Mapping[Place, float] = {}
+        if study.published is not None and figure is not None:
+            values = map(format_value, first.shared.values())
+            labels = [*values, test.label(), first.recipe.model.head]
+            published = study.published.scores_for(figure, task, labels=labels, rows=reasons)
+        corpus = load_once(test.data or first.recipe.data.source).name
+        yield ScoreTable(first.shared, test.label(), matrix, by_place, published, failed, corpus)
 
 
 @dataclass(frozen=True)
@@ -174,56 +169,34 @@ class ExperimentResults:
 def read_results(study: Study, runs: StudyRuns) -> tuple[ExperimentResults, ...]:
     """The results of all experiments, from what their runs have written."""
     files = RunFiles(runs.jobs, runs.reasons(), study.seeds)
-    tables = {}
-    for experiment in study.experiments:
-        tables[experiment.settings.name] = tuple(make_tables(experiment, study, files))
-    return tuple(_results(experiment, tables, files) for experiment in study.experiments)
-
-
-def _results(experiment: Experiment, tables: Tables, files: RunFiles) -> ExperimentResults:
-    return ExperimentResults(
-        experiment=experiment,
-        tables=tuple(tables[experiment.settings.name]),
-        comparisons=compare(experiment, tables),
-        notes=files.notes(experiment),
-        seconds_per_step=files.seconds(experiment),
-        machines=files.machines(experiment),
-        failed=files.failures(experiment),
-        held_out=files.held_out(experiment),
+    tables = {
+        experiment.settings.name: tuple(make_tables(experiment, study, files))
+        for experiment in study.experiments
+    }
+    return tuple(
+        ExperimentResults(
+            experiment=one,
+            tables=tables[one.settings.name],
+            comparisons=compare(one, tables),
+            notes=files.notes(one),
+            seconds_per_step=files.seconds(one),
+            machines=files.machines(one),
+            failed=files.failures(one),
+            held_out=files.held_out(one),
+        )
+        for one in study.experiments
     )
 
 
-# Which systems of a study are compared, and how much they differ on the same texts.
-
-Tables = Mapping[str, Sequence[ScoreTable]]
-"""The tables of every experiment, by its name."""
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Two systems on the same texts; `adjusted_p` is Holm's over all comparisons of the experiment.
-
-    elsewhere: the other experiment that the baseline is from; None for a system of the same one.
-    """
-
-    system: str
-    baseline: str
-    task: str
-    tested_on: str
-    row: str
-    column: str
-    difference: Difference
-    adjusted_p: float
-    elsewhere: str | None = None
-
-    @property
-    def is_significant(self) -> bool:
-        return self.adjusted_p < SIGNIFICANT
+# Two systems on the same texts
 
 
 @dataclass(frozen=True)
 class CellPair:
-    """Two systems' answers in the same cell of a table; `elsewhere` as in `Comparison`."""
+    """Two systems' answers in the same cell of a table.
+
+    elsewhere: the other experiment that the baseline is from; None for a system of the same one.
+    """
 
     system: str
     baseline: str
@@ -243,27 +216,50 @@ class CellPair:
         return difference(self.own.gold, self.own.answers, self.theirs.answers, self.own.n_classes)
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """Two systems on the same texts; `adjusted_p` is Holm's over all comparisons of the experiment.
+    elsewhere: as in CellPair.
+    """
+
+    system: str
+    baseline: str
+    task: str
+    tested_on: str
+    row: str
+    column: str
+    difference: Difference
+    adjusted_p: float
+    elsewhere: str | None = None
+
+    @property
+    def is_significant(self) -> bool:
+        return self.adjusted_p < SIGNIFICANT
+
+    @property
+    def estimate(self) -> Estimate:
+        return Estimate(self.difference.difference, self.difference.interval)
+
+    @property
+    def size(self) -> float:
+        return abs(self.difference.difference)
+
+    @property
+    def test(self) -> tuple[str, str]:
+        return self.tested_on, self.task
+
+
 def compare(experiment: Experiment, tables: Tables) -> tuple[Comparison, ...]:
     """Every pair that the experiment asks for, with Holm's correction over all of them together."""
     pairs = find_pairs(experiment, tables)
     differences = [pair.difference() for pair in pairs]
     adjusted = holm([one.p for one in differences])
-    tested = zip(pairs, differences, adjusted, strict=True)
-    return tuple(_comparison(pair, found, p) for pair, found, p in tested)
-
-
-def _comparison(pair: CellPair, found: Difference, adjusted_p: float) -> Comparison:
-    return Comparison(
-        system=pair.system,
-        baseline=pair.baseline,
-        task=pair.table.matrix.task,
-        tested_on=pair.table.tested_on,
-        row=pair.row,
-        column=pair.column,
-        difference=found,
-        adjusted_p=adjusted_p,
-        elsewhere=pair.elsewhere,
-    )
+    found = []
+    for one, own, p in zip(pairs, differences, adjusted, strict=True):
+        test = one.table.test
+        places = (one.system, one.baseline, *test, one.row, one.column)
+        found.append(Comparison(*places, own, p, one.elsewhere))
+    return tuple(found)
 
 
 def find_pairs(experiment: Experiment, tables: Tables) -> list[CellPair]:
@@ -279,30 +275,19 @@ def _within(experiment: Experiment, tables: Sequence[ScoreTable]) -> Iterator[Ce
     first = experiment.settings.grid[path][0]
     for table in tables:
         if path == experiment.settings.rows:
-            yield from _rows_with_first(table, format_value(first))
+            baseline = format_value(first)
+            for (row, column), own in table.answers.items():
+                theirs = table.answers.get((baseline, column))
+                if row != baseline and theirs is not None:
+                    yield CellPair(row, baseline, table, row, column, own, theirs)
         elif table.values[path] != first:
-            yield from _tables_with_first(table, tables, path, first)
-
-
-def _tables_with_first(
-    table: ScoreTable, tables: Sequence[ScoreTable], path: str, first: Any
-) -> Iterator[CellPair]:
-    """A table with the one that has the first value of the path, and is otherwise the same."""
-    wanted = {**table.values, path: first}, table.tested_on, table.matrix.task
-    others = {key: value for key, value in table.values.items() if key != path}
-    rest = f" ({label_values(others)})" if others else ""
-    system = label_value(path, table.values[path]) + rest
-    baseline = label_value(path, first) + rest
-    for other in tables:
-        if (dict(other.values), other.tested_on, other.matrix.task) == wanted:
-            yield from _cell_by_cell(system, baseline, table, other)
-
-
-def _rows_with_first(table: ScoreTable, first: str) -> Iterator[CellPair]:
-    """Each row of a table with its first one."""
-    for (row, column), own in table.answers.items():
-        if row != first and (first, column) in table.answers:
-            yield CellPair(row, first, table, row, column, own, table.answers[first, column])
+            others = {key: value for key, value in table.values.items() if key != path}
+            rest = f" ({label_values(others)})" if others else ""
+            names = [label_value(path, value) + rest for value in (table.values[path], first)]
+            wanted = {**table.values, path: first}, table.test
+            for other in tables:
+                if (dict(other.values), other.test) == wanted:
+                    yield from _cell_by_cell(*names, table, other.answers)
 
 
 def _against(experiment: Experiment, tables: Tables) -> Iterator[CellPair]:
@@ -310,99 +295,43 @@ def _against(experiment: Experiment, tables: Tables) -> Iterator[CellPair]:
     name = experiment.settings.name
     for table in tables[name]:
         for other_name in experiment.settings.against:
-            other = find_table(tables[other_name], table.matrix.task, table.tested_on)
+            other = find_table(tables[other_name], *table.test)
             if other is not None:
-                system, baseline = table.name_within(name), other.name_within(other_name)
-                other = _row_for_all(other, table)
-                yield from _cell_by_cell(system, baseline, table, other, elsewhere=other_name)
-
-
-def _row_for_all(other: ScoreTable, table: ScoreTable) -> ScoreTable:
-    """A table of a single row, with that row for each of another table's; others as they are."""
-    if len(other.matrix.rows) != 1:
-        return other
-    (only,) = other.matrix.rows
-    answers = {}
-    for row, column in table.answers:
-        if (only, column) in other.answers:
-            answers[row, column] = other.answers[only, column]
-    return replace(other, answers=answers)
+                answers = dict(other.answers)
+                if len(other.matrix.rows) == 1:  # that row for each of ours
+                    (only,) = other.matrix.rows
+                    own = [place for place in table.answers if (only, place[1]) in answers]
+                    answers = {place: answers[only, place[1]] for place in own}
+                names = table.name_within(name), other.name_within(other_name)
+                yield from _cell_by_cell(*names, table, answers, elsewhere=other_name)
 
 
 def find_table(tables: Sequence[ScoreTable], task: str, tested_on: str) -> ScoreTable | None:
     """The first table of a task and test."""
-    for table in tables:
-        if (table.matrix.task, table.tested_on) == (task, tested_on):
-            return table
-    return None
+    return next((table for table in tables if table.test == (task, tested_on)), None)
 
 
 def _cell_by_cell(
     system: str,
     baseline: str,
     table: ScoreTable,
-    other: ScoreTable,
+    others: Mapping[Place, CellAnswers],
     *,
     elsewhere: str | None = None,
 ) -> Iterator[CellPair]:
-    for (row, column), own in table.answers.items():
-        if (row, column) in other.answers:
-            theirs = other.answers[row, column]
-            yield CellPair(system, baseline, table, row, column, own, theirs, elsewhere)
+    for place, own in table.answers.items():
+        if place in others:
+            yield CellPair(system, baseline, table, *place, own, others[place], elsewhere)
 
 
-# Numbers over a whole table: a mean over cells, and differences between such means, each with its
-# interval.
-#
-#     Σ over cells of weight · macro-F1        mean over seeds
-#
-# A single cell holds one or two hundred texts, so its interval is wide; the whole table knows
-# more.
-# Cells of one column hold the same texts and are resampled jointly: what is hard for all of them
-# cancels in a difference. Seed s of all cells makes one value of the sum, and the seeds' part is
-# Student's margin of these (`intervals.py`).
+# Over whole tables
 
 Weighted = tuple[float, CellAnswers]
 
 
-def signed(value: float) -> str:
-    """A difference, with a minus that is as wide as the plus."""
-    return format_signed(value, 3, minus="−")
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A number with its 95 % interval over texts and seeds."""
-
-    value: float
-    interval: tuple[float, float]
-
-    @property
-    def is_clear(self) -> bool:
-        """Of a difference: whether its sign is known."""
-        return self.interval[0] > 0 or self.interval[1] < 0
-
-    def less(self, constant: float) -> Estimate:
-        low, high = self.interval
-        return Estimate(self.value - constant, (low - constant, high - constant))
-
-    def text(self) -> str:
-        return f"{self.value:.3f} ({self.interval[0]:.3f} to {self.interval[1]:.3f})"
-
-    def signed(self) -> str:
-        low, high = self.interval
-        return f"{signed(self.value)} ({signed(low)} to {signed(high)})"
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-
 @dataclass(frozen=True)
 class OverallDifference:
-    """Two systems over all cells they share.
-
-    elsewhere: the other experiment that the baseline is from.
-    """
+    """Two systems over all cells they share. elsewhere: as in CellPair."""
 
     system: str
     baseline: str
@@ -418,23 +347,21 @@ class OverallDifference:
 
 def overall_differences(experiment: Experiment, tables: Tables) -> tuple[OverallDifference, ...]:
     """The experiment's comparisons, each over a whole table."""
-    groups: dict[tuple[str, str, str, str, str | None], list[CellPair]] = {}
-    for pair in find_pairs(experiment, tables):
-        test = pair.table.matrix.task, pair.table.tested_on
-        groups.setdefault((pair.system, pair.baseline, *test, pair.elsewhere), []).append(pair)
-    found = []
-    for key, pairs in groups.items():
-        difference = difference_of([(pair.own, pair.theirs) for pair in pairs])
-        found.append(OverallDifference(*key, n_cells=len(pairs), difference=difference))
-    return tuple(found)
+    groups = grouped(
+        find_pairs(experiment, tables),
+        lambda pair: (pair.system, pair.baseline, *pair.table.test, pair.elsewhere),
+    )
+    return tuple(
+        OverallDifference(
+            *key, len(pairs), difference_of([(pair.own, pair.theirs) for pair in pairs])
+        )
+        for key, pairs in groups.items()
+    )
 
 
 def mean_of(*tables: ScoreTable) -> Estimate:
     """Mean macro-F1 over all cells of the tables."""
-    cells: list[CellAnswers] = []
-    for table in tables:
-        cells += table.answers.values()
-    return weighted_sum(_evenly(cells, 1.0))
+    return weighted_sum(_evenly([own for one in tables for own in one.answers.values()], 1.0))
 
 
 def home_less_elsewhere(*tables: ScoreTable) -> Estimate | None:
@@ -462,29 +389,28 @@ def difference_of(pairs: Sequence[tuple[CellAnswers, CellAnswers]]) -> Estimate:
 
 def less_published(*tables: ScoreTable) -> Estimate | None:
     """Ours less the published scores, mean over the cells that have both."""
-    answers, scores = [], []
-    for table in tables:
-        for place, own in table.answers.items():
-            if place in table.published:
-                answers.append(own)
-                scores.append(table.published[place])
-    if not answers:
+    both = [
+        (own, table.published[place])
+        for table in tables
+        for place, own in table.answers.items()
+        if place in table.published
+    ]
+    if not both:
         return None
-    return weighted_sum(_evenly(answers, 1.0)).less(float(np.mean(scores)))
+    ours = weighted_sum(_evenly([own for own, _ in both], 1.0))
+    return ours.less(float(np.mean([score for _, score in both])))
 
 
 def weighted_sum(parts: Sequence[Weighted]) -> Estimate:
     """Σ weight · macro-F1 with its interval; parts with the same texts are resampled together."""
-    by_texts: dict[str, list[Weighted]] = {}
-    for weight, answers in parts:
-        by_texts.setdefault(answers.texts, []).append((weight, answers))
+    by_texts = grouped(parts, lambda part: part[1].texts)
     by_seed, resampled = np.zeros(1), np.zeros(1)
     for number, together in enumerate(by_texts.values()):
         scores, draws = _same_texts(together, seed=number)
         by_seed, resampled = by_seed + scores, resampled + draws  # (seed,), (resample,)
-    value = float(by_seed.mean())
-    margin = seed_margin(by_seed)
-    return Estimate(value, widen_interval(value, interval(resampled), margin, within=_range(parts)))
+    weights = np.array([weight for weight, _ in parts])
+    possible = (float(weights.clip(max=0).sum()), float(weights.clip(min=0).sum()))
+    return estimate_mean(by_seed, resampled, within=possible)
 
 
 def _same_texts(parts: Sequence[Weighted], *, seed: int) -> tuple[Floats, Floats]:
@@ -499,13 +425,6 @@ def _same_texts(parts: Sequence[Weighted], *, seed: int) -> tuple[Floats, Floats
     scores = scores_of(found).reshape(len(parts), -1)  # (part, seed)
     draws = text_bootstrap(found, seed=seed).reshape(-1, *scores.shape)  # (resample, part, seed)
     return weights @ scores, draws.mean(2) @ weights
-
-
-def _range(parts: Sequence[Weighted]) -> tuple[float, float]:
-    """What Σ weight · macro-F1 can be at all."""
-    lowest = sum(weight for weight, _ in parts if weight < 0)
-    highest = sum(weight for weight, _ in parts if weight > 0)
-    return lowest, highest
 
 
 def _evenly(answers: Sequence[CellAnswers], total: float) -> list[Weighted]:

@@ -1,0 +1,583 @@
+"""What a study reports: every sentence, table and page is checked against systems whose scores are
+known, without training.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from html import escape
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_study import LABELS, PUBLISHED, answers, results_of, score_table, square, study_of
+
+from litotes.core.errors import UserError
+from litotes.core.figures import render_figure
+from litotes.core.progress import ignore_progress
+from litotes.data.coverage import Coverage
+from litotes.evaluation import gaps
+from litotes.evaluation.significance import Difference, Estimate
+from litotes.model.calibration import Calibration
+from litotes.study.confidence import check_confidence, uncalibrate
+from litotes.study.figures import draw_narrow_tables, draw_tables
+from litotes.study.plan import CoverageSettings, read_study
+from litotes.study.report import (
+    Report,
+    corpora_of,
+    draw_pictures,
+    make_report,
+    report_html,
+    setup_sentences,
+    shareable,
+    time_steps,
+    vocabulary_words,
+)
+from litotes.study.runs import CellAnswers
+from litotes.study.tables import (
+    Comparison,
+    ExperimentResults,
+    ScoreTable,
+    difference_of,
+    home_less_elsewhere,
+    less_published,
+    mean_of,
+)
+from litotes.study.vocabulary import Vocabulary, count_vocabularies
+from litotes.training.recipe import Recipe
+
+MADE = '[[experiment]]\nname = "Made"\ngrid = { "data.where.variety" = ["en-AU", "en-UK"] }\n'
+HEADS = """
+[[experiment]]
+name = "Heads"
+grid = { "model.head" = ["linear", "mean"], "data.where.variety" = ["en-AU", "en-UK"] }
+compare = "model.head"
+"""
+PAPER = {("en-AU", "en-AU"): 0.9, ("en-AU", "en-UK"): 0.95, ("en-UK", "en-AU"): 0.6}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_deals() -> Iterator[None]:
+    """Groups dealt at random take long, and no test here asks how far they lie apart."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gaps, "_N_DEALS", 20)
+        yield
+
+
+def report_of(folder: Path, text: str, *tables: ScoreTable, **changes: object) -> Report:
+    study = study_of(folder, text)
+    name = study.experiments[0].settings.name
+    (found,) = results_of(study, {name: list(tables)})
+    return make_report(study, [replace(found, **changes)], (), n_runs=0, failures={})  # type: ignore[arg-type]
+
+
+def words(folder: Path, what: str, *tables: ScoreTable, **changes: object) -> tuple[str, ...]:
+    text = HEADS if what == "comparisons" else MADE
+    return report_of(folder, text, *tables, **changes).sections[0].words[what]
+
+
+def heads(first: float, second: float, **options: object) -> list[ScoreTable]:
+    return [
+        square(home, 0.6, values={"model.head": head}, **options)
+        for head, home in (("linear", first), ("mean", second))
+    ]
+
+
+def compared(
+    difference: float, interval: tuple[float, float], adjusted_p: float, **options: str
+) -> Comparison:
+    places = {"system": "mean", "baseline": "linear", "task": "sentiment", "tested_on": ""}
+    places |= {"row": "a", "column": "b"} | options
+    found = Difference(difference, interval, adjusted_p / 9, 200, (3, 3))
+    return Comparison(**places, difference=found, adjusted_p=adjusted_p)  # type: ignore[arg-type]
+
+
+def test_a_mean_over_cells_is_the_mean_of_the_cells() -> None:
+    one = square(0.9, 0.6)
+    assert [mean_of(one).value, one.matrix.mean] == pytest.approx([0.75, 0.75])
+    low, high = mean_of(one).interval
+    assert low < 0.75 < high
+    # the whole table knows more
+    assert high - low < min(cell.interval[1] - cell.interval[0] for cell in one.matrix.cells)
+    gap = home_less_elsewhere(one)
+    assert gap is not None
+    assert gap.value == pytest.approx(0.3)
+    assert gap.is_clear
+
+
+def test_what_is_hard_for_both_cancels_and_seeds_that_differ_widen() -> None:
+    better, worse = answers(0.8, "x"), answers(0.7, "x")
+    together = difference_of([(better, worse)])
+    apart = difference_of([(better, replace(worse, texts="y"))])
+    assert [together.value, apart.value] == pytest.approx([0.1, 0.1])
+    width, width_apart = (one.interval[1] - one.interval[0] for one in (together, apart))
+    assert width < 0.75 * width_apart
+    same = difference_of([(better, better)])
+    assert (same.value, same.interval) == (0, (0, 0))
+    assert together.is_clear
+    assert not difference_of([(answers(0.8, "x", by_seed=(-0.1, 0, 0.1)), worse)]).is_clear
+
+
+@pytest.mark.parametrize(
+    ("interval", "said"),
+    [
+        ((-0.2, -0.05), "0.100 lower than theirs (0.050 to 0.200)"),
+        ((0.05, 0.2), "0.100 higher than theirs (0.050 to 0.200)"),
+        ((-0.05, 0.2), "not clearly higher or lower than theirs: +0.100 (−0.050 to +0.200)"),
+    ],
+)
+def test_a_sign_is_said_where_it_is_known(interval: tuple[float, float], said: str) -> None:
+    value = -0.1 if interval[1] < 0 else 0.1
+    assert Estimate(value, interval).beside("theirs") == said
+
+
+def test_words_about_tables(tmp_path: Path) -> None:
+    (clear,) = words(tmp_path, "tables", square(0.9, 0.6))
+    low, high = mean_of(square(0.9, 0.6)).interval
+    assert f"0.750 ({low:.3f} to {high:.3f})" in clear
+    assert "0.900 at home, 0.600 elsewhere, a gap of +0.3" in clear
+    assert "not significant" not in clear
+    (chance,) = words(tmp_path, "tables", square(0.7, 0.7))
+    assert "a gap of +0.000" in chance
+    assert "not significant" in chance
+    constant = answers(0.5, "x")
+    constant = replace(constant, answers=np.ones_like(constant.answers))
+    one_class = replace(answers(0.9, "y"), gold=np.zeros(200, dtype=np.int64))
+    cells = {("a", "x"): constant, ("b", "x"): answers(0.8, "x"), ("b", "y"): one_class}
+    (useless,) = words(tmp_path, "tables", score_table(cells))
+    assert "Not clearly above the majority line: a on x." in useless
+    assert "All sentiment texts of y carry the same label" in useless
+    assert "COLLAPSED: a, tested on x, sentiment: 3 of 3 models" in useless
+    missing = words(tmp_path, "tables", failed={"linear, en-AU": "There is no tea."})
+    assert missing[1:] == ("linear, en-AU is missing: There is no tea.",)
+
+
+def test_words_about_the_paper(tmp_path: Path) -> None:
+    one = square(0.9, 0.6, published=PAPER)
+    (said,) = words(tmp_path, "paper", one)
+    low, high = one.matrix.cell("en-AU", "en-UK").interval
+    assert "inside our interval in 2 of 3 cells." in said
+    assert f"en-AU → en-UK by +0.350 (paper 0.950, ours 0.600, {low:.3f} to {high:.3f})." in said
+    assert "0.117 lower than the paper's" in said  # (0.9 + 0.6 + 0.6 − 0.9 − 0.95 − 0.6) / 3
+    overall = less_published(one)
+    assert overall is not None
+    assert overall.value == pytest.approx(-0.35 / 3)
+    assert words(tmp_path, "paper", square(0.9, 0.6)) == ()
+
+
+def test_words_about_comparisons(tmp_path: Path) -> None:
+    equal = [square(0.71, 0.7, values={"model.head": head}) for head in ("linear", "mean")]
+    section = report_of(tmp_path, HEADS, *equal).sections[0]
+    assert (
+        "None of the 4 differences between heads is significant" in section.words["comparisons"][0]
+    )
+    assert "+0.000 (+0.000 to +0.000), not significant" in section.words["overall"][0]
+    section = report_of(tmp_path, HEADS, *heads(0.6, 0.9)).sections[0]
+    assert "2 of 4 differences between heads are significant" in section.words["comparisons"][0]
+    assert "holds 0" not in section.words["comparisons"][0]
+    assert "+0.150" in section.words["overall"][0]
+    assert "not significant" not in section.words["overall"][0]
+
+
+def test_words_separate_the_experiments_compared_with(tmp_path: Path) -> None:
+    other = {"system": "Heads (mean)", "baseline": "Other (linear)", "elsewhere": "Other"}
+    comparisons = (
+        compared(0.2, (-0.1, 0.5), 0.01, **other),
+        compared(0.02, (-0.1, 0.2), 0.9),
+        compared(-0.05, (-0.2, 0.1), 1.0, row="c"),
+    )
+    within, against = words(tmp_path, "comparisons", comparisons=comparisons)
+    assert "None of the 2 differences between heads" in within
+    assert "over all 3 comparisons here" in within
+    assert "c → b, sentiment: −0.050 (−0.200 to +0.100)" in within
+    assert "1 of 1 difference from 'Other' is significant" in against
+    assert "an interval that holds 0: other seeds may disagree" in against
+
+
+def test_the_abstract_counts(tmp_path: Path) -> None:
+    study = study_of(tmp_path, HEADS)
+    first, second = heads(0.6, 0.9)
+    paper = {place: PAPER[place] for place in (("en-AU", "en-AU"), ("en-AU", "en-UK"))}
+    results = results_of(study, {"Heads": [first, replace(second, published=paper)]})
+    failures = {"one": "no tea"}
+    runs, beside, travel, tests, *_ = make_report(
+        study, results, (), n_runs=12, failures=failures
+    ).abstract
+    assert "12 runs, of which 1 failed: 1 experiment, 3 seeds each" in runs
+    assert "inside our 95 % interval in 1 of 2 cells; clearly apart from it" in beside
+    assert "Heads −0.175 (" in beside
+    assert "sentiment 0.150 (" in travel
+    assert tests.endswith("2 of 4 between heads.")
+
+
+def test_why_the_paper_may_differ(tmp_path: Path) -> None:
+    crossed = """
+[[experiment]]
+name = "Single"
+figure = "3"
+grid = { "data.where.variety" = ["en-AU", "en-UK"] }
+[[experiment]]
+name = "Crossed"
+figure = "5"
+grid = { "data.leaks" = ["drop", "keep"], "data.where.variety" = ["en-AU", "en-UK"] }
+compare = "data.leaks"
+against = ["Single"]
+"""
+    study = study_of(tmp_path, crossed)
+    note, _, everywhere, somewhere = setup_sentences(study.experiments[1], study)
+    assert "Single runs" in note
+    assert "the encoder: minilm (the paper: bert-base-uncased)" in everywhere
+    assert "the optimizer: adamw (the paper: adam)" in everywhere
+    assert somewhere.startswith("Only with leaks dropped: ")
+    assert "dropped (the paper: kept)" in somewhere
+    assert not any("leak" in one for one in setup_sentences(study.experiments[0], study))
+    plain = study_of(tmp_path, HEADS)
+    assert setup_sentences(plain.experiments[0], plain) == ()
+
+
+# Shared vocabulary
+
+NAMES = (
+    "en-AU Google sentiment",
+    "en-UK Google sentiment",
+    "en-AU Reddit sentiment",
+    "en-UK Reddit sentiment",
+    "Twitter sentiment",
+)
+GROUPS = (*["Google sentiment"] * 2, *["Reddit sentiment"] * 2, "Twitter sentiment")
+
+
+def vocabulary(*printed: float) -> Vocabulary:
+    """Ours, and the paper's shares of Twitter in the other four."""
+    ours = (0.4, 0.42, 0.6, 0.58, 1.0)
+    matrix = tuple(ours if name == NAMES[-1] else (1.0,) * len(NAMES) for name in NAMES)
+    result = Coverage("pieces", 1, NAMES, GROUPS, (1,) * 5, (1,) * 5, matrix)
+    paper = {(NAMES[-1], among): share for among, share in zip(NAMES, printed, strict=False)}
+    return Vocabulary(CoverageSettings(name="Shared", data=[], figure="1"), result, paper)
+
+
+def test_rows_that_look_exchanged_are_called_so() -> None:
+    found = vocabulary(0.61, 0.58, 0.41, 0.42)
+    (row,) = found.exchanges()
+    assert (row.of, row.groups) == (NAMES[-1], ("Google sentiment", "Reddit sentiment"))
+    assert (row.as_printed, row.exchanged) == (pytest.approx(0.21), pytest.approx(0.01))
+    text = " ".join(vocabulary_words(found))
+    for said in ("0 of 2 groups", "in Google sentiment 0.210", "up to 0.210", "up to 0.010"):
+        assert said in text
+    agreeing = vocabulary(0.41, 0.42, 0.61, 0.58)
+    assert list(agreeing.exchanges()) == []
+    google, reddit = ((NAMES[-1], group) for group in ("Google sentiment", "Reddit sentiment"))
+    assert agreeing.deviations() == pytest.approx({google: 0.01, reddit: 0.01})
+    assert list(vocabulary(0.9, 0.9, 0.9, 0.9).exchanges()) == []  # fits neither way
+
+
+def test_coverage_of_a_study_file(tmp_path: Path) -> None:
+    (tmp_path / "published.json").write_text(json.dumps(PUBLISHED))
+    file = tmp_path / "coverage.toml"
+    file.write_text(
+        'name = "x"\npublished = "published.json"\n[sources]\nown = "sampler"\n'
+        '[[coverage]]\nname = "Shared"\ndata = ["own"]\nfigure = "1"\n'
+    )
+    (found,) = count_vocabularies(read_study(file))
+    assert found.coverage.names[0] == "en-AU forum sentiment"
+    assert found.published == {}  # the paper knows no such parts
+    assert len(vocabulary_words(found)) == 1
+
+
+# Confidence
+
+
+def test_uncalibrated_answers_are_those_of_the_logits() -> None:
+    generator = np.random.default_rng(0)
+    logits, gold = generator.normal(size=(2, 50, 2)), generator.integers(0, 2, 50)
+    calibrations = [Calibration(2.5, threshold=0.3), Calibration(0.4)]
+    given = [calibration.apply(one) for calibration, one in zip(calibrations, logits, strict=True)]
+    labels = np.stack([labels for labels, _ in given])
+    probability = np.stack([shares[np.arange(50), own] for own, shares in given])
+    made = CellAnswers(gold, labels, probability.round(6), np.array([2.5, 0.4]), LABELS, "x")
+    before = [Calibration().apply(one) for one in logits]
+    found_labels, found = uncalibrate(made)
+    assert (found_labels == np.stack([labels for labels, _ in before])).all()
+    assert found == pytest.approx(np.stack([shares.max(1) for _, shares in before]), abs=1e-3)
+
+
+def test_confidence_is_pooled_by_task(tmp_path: Path) -> None:
+    places = (("a", 0.7), ("b", 0.6))
+    sure = score_table({(row, "x"): answers(one, "x", probability=0.9) for row, one in places})
+    report = report_of(tmp_path, MADE, sure, square(0.7, 0.7, task="sarcasm"))
+    sentiment, sarcasm = report.confidences
+    assert (sentiment.task, sarcasm.task) == ("sentiment", "sarcasm")
+    assert sentiment.after.reliability.n == 2 * 3 * 200
+    assert sentiment.after.reliability.ece == pytest.approx(0.25)
+    assert sentiment.after.excess.value == pytest.approx(0.25)
+    assert sentiment.after.excess.interval[0] < 0.25 < sentiment.after.excess.interval[1]
+    said = report.as_json()["experiments"][0]["calibration"][0]["words"]
+    assert "0.250 before calibration, 0.250 after" in said[0]
+    assert "No temperature was fitted." in said
+    assert any("0.250 in sentiment" in one for one in report.abstract)
+
+
+@pytest.mark.parametrize(("after", "is_worse"), [(0.6, False), (0.99, True)])
+def test_a_temperature_that_makes_it_worse_is_said(
+    tmp_path: Path, after: float, is_worse: bool
+) -> None:
+    """Is right in 0.6 of the texts; said 0.52 before where it says 0.6 now."""
+    cell = replace(answers(0.6, "x", probability=after), temperature=np.full(3, 0.2))
+    report = report_of(tmp_path, MADE, score_table({("a", "x"): cell}))
+    (one,) = report.confidences
+    assert (one.before.reliability.ece < one.after.reliability.ece) == is_worse
+    said = report.as_json()["experiments"][0]["calibration"][0]["words"]
+    assert any("made it worse" in sentence for sentence in said) == is_worse
+    if not is_worse:
+        assert one.before.reliability.ece == pytest.approx(0.08, abs=0.001)
+
+
+# Times, recipes, published numbers
+
+
+def test_times_stand_beside_the_papers(tmp_path: Path) -> None:
+    study = study_of(
+        tmp_path,
+        '[[experiment]]\nname = "Made"\nfigure = "3"\n'
+        'set = { "data.tasks" = ["sentiment"], "data.where.source" = "Reddit" }\n'
+        'grid = { "model.head" = ["linear", "mean"], "data.where.variety" = ["en-AU", "en-UK"] }\n',
+    )
+    first, second = time_steps(study, results_of(study, {"Made": []})).rows
+    assert (first.seconds, first.fastest, first.slowest) == (pytest.approx(0.2), 0.1, 0.3)
+    assert (first.ratio, second.ratio, first.n_runs) == (1.0, pytest.approx(2.0), 2)
+    assert (first.paper_seconds, first.paper_ratio) == (0.2907, 1.0)
+    assert second.paper_seconds is None  # the paper has no such head
+    tasks = ["sentiment", "sarcasm"]
+    both = Recipe().changed(data__source="besstie:x", data__tasks=tasks, model__head="crosstalk")
+    assert study.published is not None
+    assert study.published.seconds_for(both) == 0.3163
+
+
+def test_a_recipe_is_told_without_paths(tmp_path: Path, tiny_folder: Path) -> None:
+    mine = "besstie:/secret/place?x=1"
+    study = study_of(tmp_path, f'[sources]\nmine = "{mine}"\n{MADE}')
+    recipe = Recipe().changed(data__source=mine, model__encoder=str(tiny_folder))
+    told = shareable(recipe, study)
+    assert (told.data.source, told.model.encoder) == ("mine", tiny_folder.name)
+    other = recipe.changed(data__source="table:/other/place.csv?label=x")
+    assert shareable(other, study).data.source == "table:place.csv"
+    assert set(corpora_of(study)) == {"sampler"}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "numbers.json: not readable"),
+        ("{", "numbers.json: not readable"),
+        ('{"tabels": []}', "Did you mean 'tables'"),
+        (
+            '{"tables": [{"figure": "1", "task": "x", "rows": ["a"], "columns": ["b"],'
+            ' "macro_f1": [[0.5, 0.6]]}]}',
+            "a number for every cell",
+        ),
+        ('{"seconds_per_batch": {"hardware": "T4", "rows": {"mean": [1]}}}', "1 times for 0"),
+    ],
+)
+def test_mistakes_in_published_numbers_are_told(
+    content: str | None, message: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "published.toml"
+    file.write_text(f'name = "x"\npublished = "numbers.json"\n{MADE}')
+    if content is not None:
+        (tmp_path / "numbers.json").write_text(content)
+    with pytest.raises(UserError, match=message):
+        read_study(file)
+    file.write_text(f'name = "x"\n{MADE}figure = "3"\n')
+    with pytest.raises(UserError, match="figure 3"):
+        read_study(file)
+
+
+SPARSE = """
+[[experiment]]
+name = "Dense"
+grid = { "model.weighting" = [WEIGHTINGS] }
+rows = "model.weighting"
+[[experiment]]
+name = "Sparse"
+grid = { "model.head" = ["linear", "mean"] }
+rows = "model.head"
+against = ["Dense"]
+"""
+
+
+def test_a_single_row_is_compared_with_every_other(tmp_path: Path) -> None:
+    study = study_of(tmp_path, SPARSE.replace("WEIGHTINGS", '"softmax"'))
+    dense = score_table({("softmax", "all"): answers(0.9, "all")})
+    rows = {"linear": 0.8, "mean": 0.7}
+    sparse = score_table({(row, "all"): answers(share, "all") for row, share in rows.items()})
+    _, found = results_of(study, {"Dense": [dense], "Sparse": [sparse]})
+    pairs = [(one.row, one.baseline) for one in found.comparisons]
+    assert pairs == [("linear", "Dense"), ("mean", "Dense")]
+    assert all(one.difference.difference < 0 for one in found.comparisons)
+    with pytest.raises(UserError, match=r"'Sparse' is compared with 'Dense', but has no row of it"):
+        study_of(tmp_path, SPARSE.replace("WEIGHTINGS", '"softmax", "entmax"'))
+
+
+# The page and the figures
+
+ODD = HEADS.replace('"Heads"', '"Heads & <tails>"\nfigure = "3"\nabout = "About <b>bold</b>."')
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    paper = {("en-AU", "en-AU"): 0.95, ("en-AU", "en-UK"): 0.6}
+    scores = (("en-AU", 0.9), ("en-UK", 0.62))
+    cells = {("en-AU", column): answers(score, f"{column} sentiment") for column, score in scores}
+    why = {"en-UK": "There is <no> tea."}
+    holed = score_table(cells, values={"model.head": "mean"}, published=paper, failed=why)
+    tables = [square(0.6, 0.6, values={"model.head": "linear"}, published=paper), holed]
+    study = study_of(tmp_path_factory.mktemp("study"), ODD)
+    found = results_of(study, {"Heads & <tails>": tables}, failed={"mean, en-UK": why["en-UK"]})
+    failures = {"mean, en-UK, seed 0": why["en-UK"]}
+    return make_report(study, found, (), n_runs=12, failures=failures)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("figures")
+
+
+@pytest.fixture(scope="module")
+def page(report: Report, folder: Path) -> str:
+    results: list[ExperimentResults] = [section.results for section in report.sections]
+    pictures = draw_pictures(report, folder, ignore_progress)
+    return report_html(report, time_steps(report.study, results), pictures)
+
+
+def test_json_has_everything_and_no_paths_or_times(report: Report) -> None:
+    text = json.dumps(report.as_json())
+    content = json.loads(text)
+    (experiment,) = content["experiments"]
+    first, second = experiment["tables"]
+    assert first["cells"][0]["by_seed"] == pytest.approx([0.6] * 3)
+    assert second["failed"] == {"en-UK": "There is <no> tea."}
+    place = {"trained_on": "en-AU", "tested_on": "en-AU"}
+    assert second["paper"][0] == {**place, "macro_f1": 0.95, "inside": False}
+    assert {one["significant"] for one in experiment["comparisons"]} == {True, False}
+    assert len(experiment["recipes"]) == 4
+    assert experiment["calibration"][0]["after"]["reliability"]["bins"]
+    assert content["failures"] == {"mean, en-UK, seed 0": "There is <no> tea."}
+    assert "/tmp" not in text
+    assert "seconds" not in text.replace("checkpoint_seconds", "")
+
+
+@pytest.mark.slow
+def test_the_page_needs_nothing_else_and_escapes_what_others_wrote(page: str) -> None:
+    for outside in ("<script", "<link", "@import", 'src="http', "url(http", "javascript:"):
+        assert outside not in page
+    addresses = set(re.findall(r'(?:href|src)="([^"]*)"', page))
+    assert all(address.startswith(("#", "data:image/png;base64,")) for address in addresses)
+    for written in ("<tails>", "<b>bold", "<no>", "<note>", "Made <up>"):
+        assert written not in page
+        assert escape(written) in page
+
+
+@pytest.mark.slow
+def test_the_page_says_what_failed_and_what_is_not_significant(page: str) -> None:
+    assert "failed: There is &lt;no&gt; tea." in page
+    assert "1 of 12 runs have no result" in page
+    grey = re.findall(r"<tr class=unsure>.*?</tr>", page, re.DOTALL)
+    assert grey
+    assert all("not significant" in row for row in grey)
+    black = [row for row in re.findall(r"<tr>.*?</tr>", page, re.DOTALL) if "significant" in row]
+    assert black
+    assert not any("not significant" in row for row in black)
+    assert 'class="outside"' in page
+
+
+@pytest.mark.slow
+def test_links_and_ids_of_a_page_fit(page: str, folder: Path) -> None:
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    assert len(ids) == len(set(ids)) > 20
+    targets = {*re.findall(r'href="#([^"]+)"', page), *re.findall(r"url\(#([^)]+)\)", page)}
+    assert targets <= set(ids)
+    names = {file.name for file in folder.iterdir()}
+    assert {f"heads-tails.{kind}" for kind in ("svg", "png", "json")} <= names
+
+
+@pytest.mark.slow
+def test_every_number_of_the_tables_is_on_the_page_and_in_a_notebook(
+    report: Report, page: str
+) -> None:
+    notebook = report._repr_html_()
+    for one in report.sections[0].results.tables:
+        for cell in one.matrix.cells:
+            low, high = cell.interval
+            assert f"{cell.macro_f1:.3f}<small>{low:.3f} to {high:.3f}</small>" in page
+            assert cell.text() in notebook
+    for sentence in report.abstract:
+        assert sentence in page.replace("&#39;", "'").replace("&amp;", "&").replace(
+            "&lt;", "<"
+        ).replace("&gt;", ">")
+    assert "Heads &amp; &lt;tails&gt;" in notebook
+    assert "<tails>" not in notebook
+
+
+def wide(number: int, *, n_columns: int) -> ScoreTable:
+    """A table with long names, which the paper has with numbers of its own."""
+    columns = [f"en-{place}" for place in range(n_columns)]
+    rows = ("a convolution of convolutions", "b")
+    cells = {(row, column): answers(0.7, column) for row in rows for column in columns}
+    values = {"model.head": f"a rather long name of head {number}"}
+    return score_table(cells, values=values, published=dict.fromkeys(cells, number / 10))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n_panels", "n_columns"), [(1, 1), (2, 3), (4, 1), (6, 3)])
+def test_nothing_overlaps_in_a_figure(n_panels: int, n_columns: int) -> None:
+    made = [wide(number, n_columns=n_columns) for number in range(n_panels)]
+    picture = draw_tables(made, row_label="head")
+    picture.draw_without_rendering()
+    texts = [
+        text
+        for ax in picture.axes
+        for text in (ax.title, *ax.get_yticklabels(), *ax.get_xticklabels(), *ax.texts)
+        if text.get_text()
+    ]
+    boxes = [(text.get_text(), text.get_window_extent()) for text in texts]
+    for (one, box), (other, other_box) in combinations(boxes, 2):
+        assert not box.shrunk(0.98, 0.98).overlaps(other_box), f"{one!r} and {other!r}"
+
+
+def test_a_figure_shows_both_sides_and_holes_and_is_the_same_twice(report: Report) -> None:
+    tables = report.sections[0].results.tables
+    svg = render_figure(draw_tables(tables, row_label="trained on"), "svg").decode()
+    for shown in ("ours: linear", "0.600", "0.950", "not printed", "failed", "trained on"):
+        assert shown in svg
+    assert svg == render_figure(draw_tables(tables, row_label="trained on"), "svg").decode()
+    *heatmaps, _ = draw_narrow_tables(tables, row_label="").axes  # the colour bar is the last
+    assert len(heatmaps) == 3  # ours, ours, the paper's
+    assert len({round(ax.get_position().x0, 2) for ax in heatmaps}) == 1
+
+
+def test_one_table_of_the_paper_for_all_of_ours_stands_beside_them() -> None:
+    leaks = ("drop", "keep", "join")
+    made = [square(0.6, 0.6, values={"data.leaks": one}, published=PAPER) for one in leaks]
+    picture = draw_tables(made[:2], row_label="trained on")
+    assert len(picture.axes) == 4  # ours, ours, the paper's, the colour bar
+    titles = [ax.get_title() for ax in picture.axes]
+    assert "ours: leaks kept" in titles
+    titles_of_three = [ax.get_title() for ax in draw_tables(made, row_label="").axes]
+    for own in (titles, titles_of_three):
+        assert sum("the paper's" in title for title in own) == 1
+
+
+def test_a_table_that_the_paper_lacks_is_no_empty_picture() -> None:
+    made = [square(0.6, 0.6, values={"model.head": "mean"}), *heads(0.6, 0.7, published=PAPER)[:1]]
+    titles = [ax.get_title() for ax in draw_tables(made, row_label="").axes]
+    assert sum("the paper's" in title for title in titles) == 1
+
+
+def test_a_check_of_confidence_needs_two_classes(tmp_path: Path) -> None:
+    three = replace(answers(0.6, "x"), labels=("a", "b", "c"))
+    (found,) = results_of(study_of(tmp_path, MADE), {"Made": [score_table({("a", "x"): three})]})
+    assert check_confidence(found) == ()
