@@ -345,7 +345,26 @@ def _abstract(
     n_failed: int,
 ) -> tuple[str, ...]:
     """What a whole study found: the first thing a reader sees."""
-    results = [section.results for section in sections]
+    encoders = dict.fromkeys(
+        encoder_name(setting.recipe.model.encoder)
+        for experiment in study.experiments
+        for setting in experiment.grid
+    )
+    return _words(
+        "abstract",
+        study=study,
+        n_runs=n_runs,
+        n_failed=n_failed,
+        encoders=list(encoders),
+        corpora=list(corpora_of(study)) if n_runs else [],
+        vocabularies=vocabularies,
+        **_scores_together([section.results for section in sections]),
+        **_checks_together(sections),
+    )
+
+
+def _scores_together(results: Sequence[ExperimentResults]) -> dict[str, Any]:
+    """What the tables and comparisons of all experiments say, for the abstract."""
     tables = [table for one in results for table in one.tables]
     by_task = grouped(tables, lambda table: table.matrix.task)
     travel = {task: home_less_elsewhere(*own) for task, own in by_task.items()}
@@ -356,6 +375,20 @@ def _abstract(
     kinds = grouped(
         pairs, lambda own: "with another experiment" if own[1].elsewhere else _between(own[0])
     )
+    return {
+        "published": less_published(*tables),
+        "n_published": len(inside),
+        "n_inside": sum(inside),
+        "apart": sorted(clear, key=lambda one: -abs(one[1].value)),
+        "travel": [(task, gap) for task, gap in travel.items() if gap is not None],
+        "comparisons": {kind: [pair for _, pair in own] for kind, own in kinds.items()},
+        "n_unsure": sum(pair.is_significant and not pair.estimate.is_clear for _, pair in pairs),
+        "cells": [cell for table in tables for cell in table.matrix.cells],
+    }
+
+
+def _checks_together(sections: Sequence[Section]) -> dict[str, Any]:
+    """Calibration, gaps and risks of all experiments, for the abstract."""
     confidences = [one for section in sections for one in section.confidences]
     risks = [one for section in sections for one in section.risks if one.column == ALL_COLUMNS]
     gaps = [
@@ -365,41 +398,19 @@ def _abstract(
         for gap in row.gaps
         if gap.measure == "macro_f1"
     ]
-    return _words(
-        "abstract",
-        study=study,
-        n_runs=n_runs,
-        n_failed=n_failed,
-        encoders=list(
-            dict.fromkeys(
-                encoder_name(setting.recipe.model.encoder)
-                for experiment in study.experiments
-                for setting in experiment.grid
-            )
-        ),
-        corpora=list(corpora_of(study)) if n_runs else [],
-        published=less_published(*tables),
-        n_published=len(inside),
-        n_inside=sum(inside),
-        apart=sorted(clear, key=lambda one: -abs(one[1].value)),
-        travel=[(task, gap) for task, gap in travel.items() if gap is not None],
-        comparisons={kind: [pair for _, pair in own] for kind, own in kinds.items()},
-        n_unsure=sum(pair.is_significant and not pair.estimate.is_clear for _, pair in pairs),
-        cells=[cell for table in tables for cell in table.matrix.cells],
-        vocabularies=vocabularies,
-        errors={
-            task: np.mean(
-                [(own.before.reliability.ece, own.after.reliability.ece) for own in one], 0
-            )
-            for task, one in grouped(confidences, lambda one: one.task).items()
-        },
-        gaps=sorted(gaps, key=lambda one: (not one[1].is_significant, -abs(one[1].difference))),
-        visible=VISIBLE,
-        risks={
-            task: np.mean([(own.area.value, own.error, own.best) for own in one], 0)
-            for task, one in grouped(risks, lambda one: one.task).items()
-        },
-    )
+    errors, areas = {}, {}
+    for task, own in grouped(confidences, lambda one: one.task).items():
+        checks = [[check.reliability.ece for check in (one.before, one.after)] for one in own]
+        errors[task] = np.mean(checks, axis=0).tolist()
+    for task, found in grouped(risks, lambda one: one.task).items():
+        numbers = [(one.area.value, one.error, one.best) for one in found]
+        areas[task] = np.mean(numbers, axis=0).tolist()
+    return {
+        "errors": errors,
+        "risks": areas,
+        "gaps": sorted(gaps, key=lambda one: (not one[1].is_significant, -abs(one[1].difference))),
+        "visible": VISIBLE,
+    }
 
 
 def _confidence_json(one: Confidence) -> dict[str, Any]:
