@@ -19,7 +19,7 @@ from litotes.encoder.encoding import Encoding
 from litotes.encoder.packing import pack
 from litotes.model.classifier import Classifier
 from litotes.model.heads import HeadPerTask
-from litotes.training.balancing.pcgrad import PCGrad
+from litotes.training.balancing import PCGrad
 from litotes.training.processes import Processes
 
 BATCH = 16

@@ -34,7 +34,7 @@ from litotes.model.heads import HEADS
 from litotes.pruning.cost import flops
 from litotes.training.checkpoints import trainable_parameters
 from litotes.training.optimizer import make_optimizer
-from litotes.training.settings import TrainingSettings
+from litotes.training.recipe import TrainingSettings
 
 PADDED = "hf-padded"
 COMPARED = {"dense": "none", "cascade": "cascade"}

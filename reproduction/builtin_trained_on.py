@@ -51,7 +51,7 @@ from litotes.training.distillation.prevalence import (
 from litotes.training.inputs import PieceInputs, all_logits, freeze
 from litotes.training.lessons import Lessons
 from litotes.training.processes import Processes
-from litotes.training.settings import TrainingSettings
+from litotes.training.recipe import TrainingSettings
 from litotes.training.trainer import RunContext
 from litotes.training.training_data import prepare
 from reproduction.builtin_mixture import (

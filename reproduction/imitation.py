@@ -38,10 +38,10 @@ from litotes.training.classification import train_classifier
 from litotes.training.distillation.prevalence import move_answer, stated_shares
 from litotes.training.distillation.settings import read_distill_recipe
 from litotes.training.inputs import PieceInputs, all_logits, freeze
-from litotes.training.lessons import SoftAnswers
+from litotes.training.losses import SoftAnswers
 from litotes.training.objective import autocast
 from litotes.training.processes import Processes
-from litotes.training.settings import TrainingSettings
+from litotes.training.recipe import TrainingSettings
 from litotes.training.trainer import RunContext
 from reproduction.builtin_students import RECIPE
 from reproduction.imitated_texts import ASKED, N_FOLDS, OLDER, VARIANT, Row, read_texts

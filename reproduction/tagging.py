@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from litotes.api.functions import train_words
 from litotes.core.machine import choose_device, gpu_facts, machine_now
 from litotes.core.storage import write_json
 from litotes.data.words import WordExample, load_words
@@ -37,16 +38,11 @@ from litotes.evaluation.significance import seed_margin, widen_interval
 from litotes.model.checkpoint import SavedWordModel
 from litotes.prediction.predictor import Predictor
 from litotes.pruning.cost import flops
-from litotes.training.recipe import recipe_of as classifier_recipe_of
+from litotes.training.recipe import WordRecipe, recipe_of
 from litotes.training.run import train
-from litotes.training.tagging.answers import TextAnswers, answer_texts
-from litotes.training.tagging.baselines import most_frequent_tags
-from litotes.training.tagging.evaluate import tags_of
-from litotes.training.tagging.preparing import prepare_words
-from litotes.training.tagging.recipe import WordRecipe, recipe_of
-from litotes.training.tagging.run import train_words
-from litotes.training.tagging.scores import draw_texts, f1_from, span_overlap
-from litotes.training.tagging.word_set import make_windows
+from litotes.training.tagging.answers import TextAnswers, answer_texts, make_windows, tags_of
+from litotes.training.tagging.course import WordCourse
+from litotes.training.tagging.scores import draw_texts, f1_from, most_frequent_tags, span_overlap
 from reproduction.roc import roc_area
 
 WAYS: dict[str, dict[str, Any]] = {
@@ -163,7 +159,7 @@ class Study:
             "head_learning_rate": 1e-3,
         }
         content = {"kind": kind, "seed": seed, "data": {"source": self.sources[source]}}
-        return recipe_of(content | {"model": model, "training": training}, "reproduction")
+        return WordRecipe.of(content | {"model": model, "training": training}, "reproduction")
 
     def train(self, source: str, kind: str, seed: int, *, way: str | None = None) -> SavedWordModel:
         name = f"{source}-{kind}{f'-{way}' if way else ''}-{seed}".replace(", ", "-")
@@ -240,7 +236,7 @@ class Study:
     def _threshold(self, model: SavedWordModel, seed: int) -> float:
         """From which probability on a word is marked, by the texts that this model held out."""
         recipe = self.recipe("sarcasm-sign", "tagging", seed)
-        held_out = prepare_words(recipe, load_words(recipe.data.source)).held_out
+        held_out = WordCourse(recipe).held_out
         if held_out is None:
             raise ValueError("the recipe holds no texts out to choose a threshold by")
         examples = held_out.examples
@@ -276,7 +272,7 @@ class Study:
             "model": {"encoder": self.options.encoder, "head": "mean"},
             "training": {"epochs": min(self.options.epochs, 4), "learning_rate": 5e-5},
         }
-        recipe = classifier_recipe_of(content, "reproduction")
+        recipe = recipe_of(content, "reproduction")
         folder = self.out / "models" / "irony"
         run = train(recipe, folder, device=self.options.device, resume=True)
         print("  irony: trained", flush=True)

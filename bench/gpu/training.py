@@ -33,7 +33,7 @@ from litotes.model.classifier import Classifier
 from litotes.pruning.cost import flops
 from litotes.training.classification import Classification
 from litotes.training.inputs import PieceInputs
-from litotes.training.settings import TrainingSettings
+from litotes.training.recipe import TrainingSettings
 
 BATCH = 32
 N_BATCHES = 8

@@ -19,7 +19,7 @@ from litotes.pruning.frontier import Loss, join_tasks, measure_loss
 from litotes.pruning.losses import Answers
 from litotes.pruning.phases import N_CHANGES, POWERS, Search, first_texts
 from litotes.training.inputs import PieceInputs, all_logits
-from litotes.training.teacher import Teacher
+from litotes.training.losses import Teacher
 
 LABELS = ("negative", "positive")
 

@@ -8,8 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from litotes.training.balancing import BALANCINGS
-from litotes.training.balancing.pcgrad import PCGrad, surgery
+from litotes.training.balancing import BALANCINGS, PCGrad, surgery
 from litotes.training.processes import Processes
 
 

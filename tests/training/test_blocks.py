@@ -13,9 +13,17 @@ from litotes.core.progress import ignore_progress
 from litotes.core.values import MISSING
 from litotes.encoder.pretrained import Pretrained
 from litotes.encoder.tokenizer import PieceTokenizer
-from litotes.training.pretraining.blocks import FOLLOWS, RANDOM, PairReader, TextReader, make_blocks
-from litotes.training.pretraining.piece_store import PieceStore, open_store, write_store
-from litotes.training.pretraining.sources import Line
+from litotes.training.pretraining.texts import (
+    FOLLOWS,
+    RANDOM,
+    Line,
+    PairReader,
+    PieceStore,
+    TextReader,
+    make_blocks,
+    open_store,
+    write_store,
+)
 
 GENERATOR = torch.Generator()
 

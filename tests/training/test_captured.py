@@ -28,9 +28,8 @@ from litotes.model.classifier import Classifier
 from litotes.training import captured, optimizer
 from litotes.training.classification import COMPILING, Classification
 from litotes.training.inputs import PieceInputs, freeze
-from litotes.training.lessons import SoftAnswers
-from litotes.training.settings import TrainingSettings
-from litotes.training.teacher import Teacher
+from litotes.training.losses import SoftAnswers, Teacher
+from litotes.training.recipe import TrainingSettings
 from litotes.training.trainer import RunContext, Trainer
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -197,7 +196,8 @@ def test_batches_of_many_pieces_are_computed_in_parts(
     assert trainer.objective.captured is not None
     assert trainer.objective.captured.buckets
     divided = [
-        len(trainer.objective._divide(places)) > 1 for places in trainer.objective.batches(0)
+        len(trainer.objective.divide(places, LENGTHS)) > 1
+        for places in trainer.objective.batches(0)
     ]
     assert set(divided) == {True, False}
     assert said[:2] == ["batches of more than 14 pieces are not recorded", COMPILING]

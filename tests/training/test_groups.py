@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from litotes.training.groups import GROUP_LOSSES, TaskBatch
+from litotes.training.losses import GROUP_LOSSES, TaskBatch
 from litotes.training.processes import Processes
 
 

@@ -17,13 +17,14 @@ from litotes.encoder.config import config_from_spec, spec_from_config
 from litotes.encoder.encoder import Encoder
 from litotes.encoder.weights import load_family_tensors
 from litotes.training.pretraining.language_model import (
+    OUTPUT_NAMES,
     LanguageModel,
+    architecture_of,
     draw_weights,
     family_tensors,
     load_heads,
 )
 from litotes.training.pretraining.masking import MaskedBatch, MaskedText, pack_masked
-from litotes.training.pretraining.output_names import OUTPUT_NAMES, architecture_of
 
 SIZES = {
     "hidden_size": 48,

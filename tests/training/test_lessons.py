@@ -16,12 +16,10 @@ from litotes.encoder.packing import TextSet, make_text_set
 from litotes.model.checkpoint import load_model
 from litotes.model.folder import read_trained_texts, text_hash
 from litotes.training.lessons import Lessons
-from litotes.training.losses import task_weights
+from litotes.training.losses import TaskLosses, task_weights
 from litotes.training.processes import Processes
-from litotes.training.recipe import Recipe
+from litotes.training.recipe import Recipe, TrainingSettings
 from litotes.training.run import train
-from litotes.training.settings import TrainingSettings
-from litotes.training.task_losses import TaskLosses
 
 MOOD = Task("mood", ("calm", "angry", "glad"))
 EXAMPLES = [

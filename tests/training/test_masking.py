@@ -10,10 +10,9 @@ from litotes.core.errors import UserError
 from litotes.core.values import MISSING
 from litotes.encoder.pretrained import Pretrained
 from litotes.encoder.tokenizer import PieceTokenizer
-from litotes.training.pretraining.blocks import FramedText, frame_text
 from litotes.training.pretraining.masking import Masker, pack_masked
-from litotes.training.pretraining.recipe import ObjectiveSettings
-from litotes.training.pretraining.wordpiece import MASK, train_wordpiece
+from litotes.training.pretraining.texts import MASK, FramedText, frame_text, train_wordpiece
+from litotes.training.recipe import ObjectiveSettings
 
 PROSE = [
     "The gloomy channel into which my young mind had been forced was overhung by a growth.",

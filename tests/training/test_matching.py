@@ -18,7 +18,7 @@ from litotes.training.distillation.matching import (
     check_aligned,
     match_encoder,
 )
-from litotes.training.settings import TrainingSettings
+from litotes.training.recipe import TrainingSettings
 
 TEXTS = tuple(Example(f"the tea {number} is great", {}) for number in range(12))
 

@@ -11,7 +11,7 @@ from litotes.encoder.pretrained import Pretrained, load
 from litotes.model.classifier import Classifier
 from litotes.training.checkpoints import RunTensors, _restore, trainable_parameters
 from litotes.training.optimizer import OWN_RATE, make_optimizer, rate_factor, set_learning_rate
-from litotes.training.settings import TrainingSettings
+from litotes.training.recipe import TrainingSettings
 
 
 def classifier_of(tiny: Pretrained) -> Classifier:

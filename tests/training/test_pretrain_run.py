@@ -24,13 +24,12 @@ from litotes.core.progress import Milestone
 from litotes.encoder import pretrained
 from litotes.encoder.device_encoding import encode
 from litotes.encoder.packing import pack
-from litotes.training.pretraining import PretrainRecipe, pretrain, read_recipe
+from litotes.training.pretraining.course import read_masked
 from litotes.training.pretraining.language_model import LanguageModel, load_heads
-from litotes.training.pretraining.loop import PretrainLoop, read_masked
 from litotes.training.pretraining.masking import MaskedText, pack_masked
-from litotes.training.pretraining.recipe import recipe_of
-from litotes.training.recipe import Recipe
+from litotes.training.recipe import PretrainRecipe, Recipe
 from litotes.training.run import train
+from litotes.training.trainer import Trainer
 
 SUBJECTS = ("the cat", "my mother", "a king", "our neighbour")
 VERBS = ("drinks", "brews", "spills", "praises")
@@ -70,13 +69,13 @@ def recipe_for(prose: Path, **changes: Any) -> PretrainRecipe:
     }
     for table, values in changes.items():
         content[table] = content.get(table, {}) | values if isinstance(values, dict) else values
-    return recipe_of(content, "test")
+    return PretrainRecipe.of(content, "test")
 
 
 @pytest.fixture(scope="module")
 def encoder_folder(prose: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Nobody may write there."""
-    return pretrain(recipe_for(prose), tmp_path_factory.mktemp("made") / "encoder").folder
+    return train(recipe_for(prose), tmp_path_factory.mktemp("made") / "encoder").folder
 
 
 def weights(folder: Path) -> bytes:
@@ -104,13 +103,13 @@ def test_a_run_leaves_an_encoder_folder(encoder_folder: Path) -> None:
     assert scores["interval"][0] < scores["perplexity"] < scores["interval"][1]
     assert scores["unigram"] > 1
     assert scores["texts"]["learned_from"] + scores["texts"]["held_out"] == 400
-    assert read_recipe(encoder_folder / "recipe.json").key() == scores["key"]
+    assert PretrainRecipe.read(encoder_folder / "recipe.json").key() == scores["key"]
 
 
 @pytest.mark.slow
 def test_perplexity_falls_below_that_of_frequencies(prose: Path, tmp_path: Path) -> None:
     training = {"steps": 150, "reports": 3, "batch_texts": 32, "learning_rate": 3e-3}
-    scores = pretrain(recipe_for(prose, training=training), tmp_path / "run").scores
+    scores = train(recipe_for(prose, training=training), tmp_path / "run").scores
     curve = [line["perplexity"] for line in scores["history"]]
     assert curve == sorted(curve, reverse=True)
     assert curve[-1] < 0.7 * scores["unigram"] < 0.5 * curve[0]
@@ -118,7 +117,7 @@ def test_perplexity_falls_below_that_of_frequencies(prose: Path, tmp_path: Path)
 
 def test_every_measurement_is_reported(prose: Path, tmp_path: Path) -> None:
     notes: list[str] = []
-    pretrain(recipe_for(prose), tmp_path / "run", watch=lambda *report: notes.append(report[3]))
+    train(recipe_for(prose), tmp_path / "run", watch=lambda *report: notes.append(report[3]))
     milestones = [note for note in notes if isinstance(note, Milestone)]
     for words, line in zip(milestones, history(tmp_path / "run")[1:], strict=True):
         shown = f"loss {line['loss']:.3f}, held-out perplexity {line['perplexity']:.2f}"
@@ -134,9 +133,9 @@ def test_every_step_hides_other_pieces(
         seeds.append(seed)
         return read_masked(*arguments, seed=seed)
 
-    monkeypatch.setattr("litotes.training.pretraining.loop.read_masked", watching)
-    pretrain(recipe_for(prose), tmp_path / "run")
-    assert len(seeds) == len(set(seeds)) == 6
+    monkeypatch.setattr("litotes.training.pretraining.course.read_masked", watching)
+    train(recipe_for(prose), tmp_path / "run")
+    assert len(seeds) == len(set(seeds)) == 7  # one of them held out
 
 
 class Killed(Exception):
@@ -156,7 +155,7 @@ def never_killed(
     """A recipe that saves at every step, and a run of it."""
     training = recipe_for(prose).training.model_dump() | {"checkpoint_seconds": 0}
     recipe = recipe_for(prose, training=training, **request.param)
-    return recipe, pretrain(recipe, tmp_path_factory.mktemp("never-killed") / "run").folder
+    return recipe, train(recipe, tmp_path_factory.mktemp("never-killed") / "run").folder
 
 
 @pytest.mark.slow
@@ -168,19 +167,19 @@ def test_a_killed_run_ends_as_one_never_killed(
     fatal_step: int,
 ) -> None:
     recipe, whole = never_killed
-    original = PretrainLoop._step
+    original = Trainer._step
 
-    def dying(self: PretrainLoop, places: Any) -> None:
+    def dying(self: Trainer, places: Any) -> None:
         if self.state.step == fatal_step:
             raise Killed
         original(self, places)
 
-    monkeypatch.setattr(PretrainLoop, "_step", dying)
+    monkeypatch.setattr(Trainer, "_step", dying)
     with pytest.raises(Killed):
-        pretrain(recipe, tmp_path / "killed")
+        train(recipe, tmp_path / "killed")
     monkeypatch.undo()
     assert (tmp_path / "killed" / "texts").is_dir()
-    pretrain(recipe, tmp_path / "killed", resume=True)
+    train(recipe, tmp_path / "killed", resume=True)
     assert weights(tmp_path / "killed") == weights(whole)
     for name in ("history.jsonl", "scores.json"):
         assert (tmp_path / "killed" / name).read_bytes() == (whole / name).read_bytes()
@@ -195,30 +194,30 @@ def test_a_resumed_run_reads_the_texts_it_began_with(
     rows = [f"{line},0\n" for line in prose.read_text().splitlines() if line]
     mine.write_text("text,label\n" + "".join(rows))
     recipe = recipe_for(Path(f"table:{mine}?label=label"))
-    pretrain(recipe, tmp_path / "whole")
-    original = PretrainLoop._step
+    train(recipe, tmp_path / "whole")
+    original = Trainer._step
 
-    def interrupted(self: PretrainLoop, places: Any) -> None:
+    def interrupted(self: Trainer, places: Any) -> None:
         original(self, places)
         if self.state.step == 3:
             os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(PretrainLoop, "_step", interrupted)
+    monkeypatch.setattr(Trainer, "_step", interrupted)
     with pytest.raises(Stopped, match=r"Stopped after step 3 of 6.*--resume"):
-        pretrain(recipe, tmp_path / "stopped")
+        train(recipe, tmp_path / "stopped")
     monkeypatch.undo()
     mine.write_text("text,label\nsomething,0\nelse,1\n")
     with pytest.raises(UserError, match=r"was stopped. Go on with --resume"):
-        pretrain(recipe, tmp_path / "stopped")
+        train(recipe, tmp_path / "stopped")
     with pytest.raises(UserError, match="another recipe"):
-        pretrain(recipe.model_copy(update={"seed": 1}), tmp_path / "stopped", resume=True)
+        train(recipe.model_copy(update={"seed": 1}), tmp_path / "stopped", resume=True)
     damaged = tmp_path / "damaged"
     copytree(tmp_path / "stopped", damaged)
     (damaged / "texts" / "pieces.bin").write_bytes(b"")
     mine.write_text("text,label\n" + "".join(rows[:-50]))
     with pytest.raises(UserError, match="texts are no longer those"):
-        pretrain(recipe, damaged, resume=True)
-    run = pretrain(recipe, tmp_path / "stopped", resume=True)
+        train(recipe, damaged, resume=True)
+    run = train(recipe, tmp_path / "stopped", resume=True)
     assert any("repetition" in note for note in run.notes)
     for name in ("model.safetensors", "scores.json"):
         whole = (tmp_path / "whole" / name).read_bytes()
@@ -228,19 +227,19 @@ def test_a_resumed_run_reads_the_texts_it_began_with(
 def test_a_finished_run_is_taken_as_it_is(prose: Path, encoder_folder: Path) -> None:
     before = weights(encoder_folder)
     recipe = recipe_for(prose)
-    with pytest.raises(UserError, match="already holds a pretrained encoder"):
-        pretrain(recipe, encoder_folder)
-    scores = pretrain(recipe, encoder_folder, resume=True).scores
+    with pytest.raises(UserError, match="already holds a trained model"):
+        train(recipe, encoder_folder)
+    scores = train(recipe, encoder_folder, resume=True).scores
     assert scores["perplexity"] == history(encoder_folder)[-1]["perplexity"]
     with pytest.raises(UserError, match="another recipe"):
-        pretrain(recipe.model_copy(update={"seed": 1}), encoder_folder, resume=True)
+        train(recipe.model_copy(update={"seed": 1}), encoder_folder, resume=True)
     assert weights(encoder_folder) == before
 
 
 def test_a_folder_of_others_is_left_alone(prose: Path, tmp_path: Path) -> None:
     (tmp_path / "letters.txt").write_text("mine")
-    with pytest.raises(UserError, match=r"not of a pretraining \(letters.txt\)"):
-        pretrain(recipe_for(prose), tmp_path)
+    with pytest.raises(UserError, match=r"not of a run \(letters.txt\)"):
+        train(recipe_for(prose), tmp_path)
 
 
 TEXT = "my mother brews cold coffee on day 7."
@@ -280,7 +279,7 @@ def test_a_pretraining_goes_on_from_the_folder(
     prose: Path, encoder_folder: Path, tmp_path: Path
 ) -> None:
     model = {"scratch": None, "encoder": str(encoder_folder)}
-    scores = pretrain(recipe_for(prose, model=model), tmp_path / "more").scores
+    scores = train(recipe_for(prose, model=model), tmp_path / "more").scores
     before = history(encoder_folder)[-1]["perplexity"]
     assert scores["history"][0]["perplexity"] == pytest.approx(before, rel=1e-4)
     assert scores["perplexity"] < before
@@ -291,7 +290,7 @@ def test_a_pretraining_goes_on_from_the_folder(
 def test_what_a_weighting_learns_is_kept(prose: Path, tmp_path: Path) -> None:
     choices = {"weighting": "entmax", "weighting_options": {"alpha": "learned"}}
     recipe = recipe_for(prose, model=choices)
-    run = pretrain(recipe, tmp_path / "sparse")
+    run = train(recipe, tmp_path / "sparse")
     assert any("model.weighting = 'entmax'" in note for note in run.notes)
     fresh = pretrained.load(str(tmp_path / "sparse")).encoder
     assert fresh.spec.weighting == "softmax"
@@ -312,14 +311,14 @@ def still_recipe(prose: Path, **changes: Any) -> PretrainRecipe:
 @pytest.fixture(scope="module")
 def still(prose: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of that recipe, each step at once and in one process."""
-    return pretrain(still_recipe(prose), tmp_path_factory.mktemp("still") / "run").folder
+    return train(still_recipe(prose), tmp_path_factory.mktemp("still") / "run").folder
 
 
 @pytest.mark.parametrize("n_pieces", [1, 40])
 def test_steps_in_parts_are_steps_at_once(
     prose: Path, still: Path, tmp_path: Path, n_pieces: int
 ) -> None:
-    pretrain(still_recipe(prose, training={"pieces_at_once": n_pieces}), tmp_path / "parts")
+    train(still_recipe(prose, training={"pieces_at_once": n_pieces}), tmp_path / "parts")
     for one, two in zip(history(still), history(tmp_path / "parts"), strict=True):
         assert two == pytest.approx(one, rel=1e-3)
 

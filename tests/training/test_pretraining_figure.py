@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from litotes.core.figures import render_figure
-from litotes.training.pretraining.figure import draw_curve
+from litotes.training.pretraining.course import draw_curve
 
 
 @pytest.mark.parametrize("values", [(4000, 600, 340), (19.0, 13.0, 11.0)])

@@ -10,8 +10,8 @@ import pytest
 
 from litotes.core.errors import UserError
 from litotes.data.sources import load
-from litotes.training.pretraining.recipe import TextSettings
-from litotes.training.pretraining.sources import Texts
+from litotes.training.pretraining.texts import Texts
+from litotes.training.recipe import TextSettings
 
 
 def read(**settings: Any) -> list[tuple[str, int]]:

@@ -7,9 +7,7 @@ import pytest
 from litotes.core.errors import UserError
 from litotes.study.plan import read_study
 from litotes.training.distillation.settings import read_distill_recipe
-from litotes.training.pretraining import read_recipe as read_pretrain_recipe
-from litotes.training.recipe import Recipe, read_kind, read_recipe
-from litotes.training.tagging.recipe import read_recipe as read_word_recipe
+from litotes.training.recipe import PretrainRecipe, Recipe, WordRecipe, read_kind, read_recipe
 from litotes.training.translation import read_translation_recipe
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
@@ -19,13 +17,13 @@ RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
 def test_every_recipe_reads_and_begins_with_its_command(file: Path) -> None:
     readers = {
         "study": read_study,
-        "pretrain": read_pretrain_recipe,
+        "pretrain": PretrainRecipe.read,
         "distill": read_distill_recipe,
     }
     of_kind = {
         "classification": read_recipe,
-        "tagging": read_word_recipe,
-        "span": read_word_recipe,
+        "tagging": WordRecipe.read,
+        "span": WordRecipe.read,
         "translation": read_translation_recipe,
     }
     command = file.stem.split("_")[0]

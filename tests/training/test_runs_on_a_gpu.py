@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from litotes.training import workers
-from litotes.training.workers import bytes_of_run, choose_workers
+from litotes.training import processes
+from litotes.training.processes import bytes_of_run, choose_workers
 
 
 def test_a_run_on_a_cpu_has_it_for_itself() -> None:
@@ -28,7 +28,7 @@ def test_a_gpu_is_shared_by_as_many_as_it_holds(
 ) -> None:
     encoder = str(tiny_folder)
     free = int(room_for * bytes_of_run(encoder))
-    monkeypatch.setattr(workers, "n_cores", lambda: n_cores)
-    monkeypatch.setattr(workers, "choose_device", torch.device)
+    monkeypatch.setattr(processes, "n_cores", lambda: n_cores)
+    monkeypatch.setattr(processes, "choose_device", torch.device)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free, 2 * free))
     assert choose_workers([encoder, encoder], "cuda") == expected

@@ -18,7 +18,7 @@ from litotes.model.classifier import Classifier
 from litotes.training.balancing import BALANCINGS
 from litotes.training.classification import Classification
 from litotes.training.inputs import make_inputs
-from litotes.training.settings import TrainingSettings
+from litotes.training.recipe import TrainingSettings
 from litotes.training.trainer import RunContext, Trainer
 
 TASKS = (Task("mood", ("bad", "good")), Task("stars", ()))
@@ -81,14 +81,14 @@ def test_a_step_in_parts_is_the_whole_step(
     whole = objective_of(tiny_folder, balancing=balancing)
     divided = objective_of(tiny_folder, balancing=balancing, pieces_at_once=limit)
     n_parts = {1: 4, 40: 2}[limit]
-    assert len(divided._divide(range(len(TEXTS)))) == n_parts
+    assert len(divided.divide(range(len(TEXTS)), divided.lengths)) == n_parts
     assert_same_step(divided, whole, tolerance=1e-6)
 
 
 def test_parts_hold_at_most_so_many_pieces(tiny_folder: Path, tmp_path: Path) -> None:
     objective = objective_of(tiny_folder, pieces_at_once=40)
     lengths = objective.inputs.texts.lengths
-    parts = objective._divide([3, 0, 1, 2])
+    parts = objective.divide([3, 0, 1, 2], lengths)
     assert [place for part in parts for place in part] == [3, 0, 1, 2]
     for part in parts:
         assert len(part) == 1 or sum(lengths[place] for place in part) <= 40

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from litotes.training.losses import Teacher
 from litotes.training.recipe import Recipe
-from litotes.training.teacher import Teacher
 
 
 def test_an_imitator_loses_nothing_and_others_do() -> None:

@@ -16,12 +16,11 @@ from litotes.data.words.cutting import cut_text
 from litotes.encoder.tokenizer import Pieces
 from litotes.encoder.word_pieces import Window
 from litotes.model.checkpoint import load_word_model
-from litotes.training.recipe import read_kind
-from litotes.training.tagging.answers import _best_span, answer_texts
-from litotes.training.tagging.recipe import WordRecipe, read_recipe, recipe_of
-from litotes.training.tagging.run import WordRun, train_words
+from litotes.training.course import Run
+from litotes.training.recipe import WordRecipe, read_kind
+from litotes.training.run import train
+from litotes.training.tagging.answers import _best_span, answer_texts, make_windows, make_word_set
 from litotes.training.tagging.tagger import Tagger
-from litotes.training.tagging.word_set import make_windows, make_word_set
 
 WORDS = ("the", "tea", "is", "great", "queue", "not", "bad", "love", "and", "hate")
 MARKED = {"great", "bad", "love", "hate"}
@@ -62,13 +61,13 @@ def make_recipe(file: Path, encoder: Path, kind: str, **changes: object) -> Word
             "patience": 12,
         },
     }
-    return recipe_of(content, "test").changed(**changes)
+    return WordRecipe.of(content, "test").changed(**changes)
 
 
 @pytest.fixture(scope="session")
 def runs(
     word_file: Path, tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, WordRun]:
+) -> dict[str, Run]:
     """One of each kind, and a pruned one, trained once."""
     out = tmp_path_factory.mktemp("word-runs")
     pruned = {"model__pruning": "cascade", "model__pruning_options": {"schedule": [1.0, 0.6]}}
@@ -77,10 +76,10 @@ def runs(
         "span": make_recipe(word_file, tiny_folder, "span", training__epochs=10),
         "pruned": make_recipe(word_file, tiny_folder, "tagging", training__epochs=6, **pruned),
     }
-    return {name: train_words(recipe, out / name) for name, recipe in made.items()}
+    return {name: train(recipe, out / name) for name, recipe in made.items()}
 
 
-def test_both_kinds_learn(runs: dict[str, WordRun]) -> None:
+def test_both_kinds_learn(runs: dict[str, Run]) -> None:
     for name, least in {"tagging": 0.95, "pruned": 0.85}.items():
         scores = runs[name].scores
         assert scores["accuracy"] > least, name
@@ -91,7 +90,7 @@ def test_both_kinds_learn(runs: dict[str, WordRun]) -> None:
     assert spans["exact_match"] <= spans["overlap_f1"]
 
 
-def test_a_saved_model_answers_as_it_did(runs: dict[str, WordRun]) -> None:
+def test_a_saved_model_answers_as_it_did(runs: dict[str, Run]) -> None:
     for run in runs.values():
         network, tokenizer = run.model.network, run.model.tokenizer
         windows = make_windows([["tea", "is", "great"]], tokenizer, network.kind)
@@ -102,7 +101,7 @@ def test_a_saved_model_answers_as_it_did(runs: dict[str, WordRun]) -> None:
             torch.testing.assert_close(now.probabilities, loaded.probabilities)
 
 
-def test_a_tagger_says_where_words_stand(runs: dict[str, WordRun]) -> None:
+def test_a_tagger_says_where_words_stand(runs: dict[str, Run]) -> None:
     tagger = litotes.Tagger.load(runs["tagging"].folder)
     found = tagger.predict("the  tea is great")
     assert [(word.start, word.end) for word in found.words] == [(0, 3), (5, 8), (9, 11), (12, 17)]
@@ -115,7 +114,7 @@ def test_a_tagger_says_where_words_stand(runs: dict[str, WordRun]) -> None:
     assert alone.tags == ("B-F",)
 
 
-def test_a_span_or_none(runs: dict[str, WordRun]) -> None:
+def test_a_span_or_none(runs: dict[str, Run]) -> None:
     tagger = Tagger.load(runs["span"].folder)
     found, none = tagger.predict(["tea is queue", "the tea"])
     assert found.span is not None
@@ -135,7 +134,7 @@ def test_words_that_were_not_read_take_no_share_of_a_span() -> None:
     assert found.probability == pytest.approx(alone.probability)
 
 
-def test_every_word_of_a_long_text_is_answered(runs: dict[str, WordRun]) -> None:
+def test_every_word_of_a_long_text_is_answered(runs: dict[str, Run]) -> None:
     words = ["tea", "great"] * 400
     for name in ("tagging", "pruned"):
         found = Tagger.load(runs[name].folder).predict([words])[0]
@@ -146,7 +145,7 @@ def test_every_word_of_a_long_text_is_answered(runs: dict[str, WordRun]) -> None
     assert spans.truncated
 
 
-def test_bad_texts(runs: dict[str, WordRun]) -> None:
+def test_bad_texts(runs: dict[str, Run]) -> None:
     tagger = Tagger.load(runs["tagging"].folder)
     with pytest.raises(UserError, match="empty"):
         tagger.predict("  ")
@@ -160,7 +159,7 @@ def test_bad_texts(runs: dict[str, WordRun]) -> None:
 
 
 def test_a_bad_text_of_a_stream_is_named_by_its_place_in_it(
-    runs: dict[str, WordRun], monkeypatch: pytest.MonkeyPatch
+    runs: dict[str, Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("litotes.training.tagging.tagger._AT_ONCE", 2)
     tagger = Tagger.load(runs["tagging"].folder, device="cpu")
@@ -176,7 +175,7 @@ def test_a_stopped_run_goes_on_to_the_same_weights(
     recipe = make_recipe(
         word_file, tiny_folder, "tagging", training__epochs=2, training__checkpoint_seconds=0
     )
-    whole = train_words(recipe, tmp_path / "whole")
+    whole = train(recipe, tmp_path / "whole")
 
     def stop_at(step: int) -> Watch:
         def watch(what: str, done: int, total: int, note: str) -> None:
@@ -186,16 +185,16 @@ def test_a_stopped_run_goes_on_to_the_same_weights(
         return watch
 
     with pytest.raises(Stopped):
-        train_words(recipe, tmp_path / "cut", watch=stop_at(11))
+        train(recipe, tmp_path / "cut", watch=stop_at(11))
     with pytest.raises(UserError, match="--resume"):
-        train_words(recipe, tmp_path / "cut")
-    resumed = train_words(recipe, tmp_path / "cut", resume=True)
+        train(recipe, tmp_path / "cut")
+    resumed = train(recipe, tmp_path / "cut", resume=True)
     ours, theirs = whole.model.network.state_dict(), resumed.model.network.state_dict()
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
-    again = train_words(recipe, tmp_path / "cut", resume=True)
+    again = train(recipe, tmp_path / "cut", resume=True)
     assert again.scores == json.loads(json.dumps(resumed.scores))
     with pytest.raises(UserError, match="another recipe"):
-        train_words(recipe.changed(seed=1), tmp_path / "cut", resume=True)
+        train(recipe.changed(seed=1), tmp_path / "cut", resume=True)
 
 
 def test_targets_of_words_and_spans(word_file: Path, tiny: object) -> None:
@@ -217,7 +216,7 @@ def test_targets_of_words_and_spans(word_file: Path, tiny: object) -> None:
 
 
 def test_the_commands(
-    runs: dict[str, WordRun], word_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    runs: dict[str, Run], word_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = str(runs["tagging"].folder)
     assert main(["predict", "--model", model, "tea is great", "--json"]) == 0
@@ -248,7 +247,7 @@ def test_the_commands(
 
 
 def test_marks_beside_an_explanation(
-    runs: dict[str, WordRun], trained_folder: Path, tmp_path: Path
+    runs: dict[str, Run], trained_folder: Path, tmp_path: Path
 ) -> None:
     out, model = tmp_path / "why.html", str(runs["span"].folder)
     line = ["explain", "tea is love", "--model", str(trained_folder), "--locus", model]
@@ -260,14 +259,14 @@ def test_marks_beside_an_explanation(
 
 def test_recipes_that_ship_can_be_read(root: Path) -> None:
     for kind in ("tagging", "span"):
-        assert read_recipe(root / "recipes" / f"{kind}.toml").kind == kind
+        assert WordRecipe.read(root / "recipes" / f"{kind}.toml").kind == kind
     with pytest.raises(UserError, match="train_words"):
         litotes.train(root / "recipes" / "span.toml", "x")
-    with pytest.raises(UserError, match="train_translation"):
+    with pytest.raises(UserError, match="training.run.train"):
         litotes.train(root / "recipes" / "multi30k.toml", "x")
     assert read_kind(root / "recipes" / "span.toml", changes=["kind = tagging"]) == "tagging"
     with pytest.raises(UserError, match="class_weights"):
-        read_recipe(root / "recipes" / "span.toml", changes=["training.class_weights=true"])
+        WordRecipe.read(root / "recipes" / "span.toml", changes=["training.class_weights=true"])
 
 
 def test_words_of_a_typed_text_keep_their_places() -> None:

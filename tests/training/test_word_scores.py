@@ -8,8 +8,12 @@ import pytest
 from sklearn.metrics import accuracy_score, f1_score
 
 from litotes.data.words.corpus import WordExample
-from litotes.training.tagging.baselines import most_frequent_tags
-from litotes.training.tagging.scores import score_spans, score_tags, span_overlap
+from litotes.training.tagging.scores import (
+    most_frequent_tags,
+    score_spans,
+    score_tags,
+    span_overlap,
+)
 
 LABELS = ("a", "b", "c")
 GOLD = [list("abca"), list("bb"), list("cabab"), list("a")]

@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 
 from litotes.encoder.tokenizer import PieceTokenizer
-from litotes.training.pretraining.wordpiece import SPECIAL, train_wordpiece
+from litotes.training.pretraining.texts import SPECIAL, train_wordpiece
 
 CHANCE = random.Random(0)
 TEXTS = [

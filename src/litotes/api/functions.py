@@ -29,8 +29,7 @@ if TYPE_CHECKING:  # these import torch, which answering does without
     from litotes.explanation.explanation import Explanation
     from litotes.exporting.export import ExportResult
     from litotes.training.course import Run
-    from litotes.training.tagging.recipe import WordRecipe
-    from litotes.training.tagging.run import WordRun
+    from litotes.training.recipe import WordRecipe
     from litotes.training.tagging.scores import WordScores
 
 ModelLike = Predictor | str | Path
@@ -98,20 +97,20 @@ def train_words(
     device: str | None = None,
     resume: bool = False,
     watch: Watch = ignore_progress,
-) -> WordRun:
+) -> Run:
     """Trains a model that answers words (`kind = "tagging"` or `"span"`), as `litotes train` does.
 
     `Tagger.load(out)` asks it. The arguments are those of `train`.
     """
     require_extra("train", "Training")
-    from litotes.training.tagging import run
-    from litotes.training.tagging.recipe import WordRecipe, read_recipe
+    from litotes.training.recipe import WordRecipe
+    from litotes.training.run import train as train_any
 
     if not isinstance(recipe, WordRecipe):
-        recipe = read_recipe(Path(recipe), changes=changes)
+        recipe = WordRecipe.read(Path(recipe), changes=changes)
     elif changes:
         raise TypeError("changes are for a recipe file; change a WordRecipe with .changed(…)")
-    return run.train_words(recipe, Path(out), device=device, resume=resume, watch=watch)
+    return train_any(recipe, Path(out), device=device, resume=resume, watch=watch)
 
 
 def evaluate_words(
@@ -128,15 +127,14 @@ def evaluate_words(
     texts that the model was not trained on, with a warning that says so.
     """
     require_extra("train", "A model that answers words")
-    from litotes.training.tagging import evaluate as word_scoring
-    from litotes.training.tagging.fair_texts import fair_words
+    from litotes.training.tagging import answers
     from litotes.training.tagging.tagger import Tagger
 
-    tagger, corpus = Tagger.load(model, device=device), fair_words(data, model)
+    tagger, corpus = Tagger.load(model, device=device), answers.fair_words(data, model)
     for note in corpus.notes:
         warnings.warn(note, stacklevel=2)
     network, tokenizer = tagger.network, tagger.model.tokenizer
-    return word_scoring.evaluate_words(network, tokenizer, corpus, seed=seed, watch=watch)
+    return answers.evaluate_words(network, tokenizer, corpus, seed=seed, watch=watch)
 
 
 def evaluate(

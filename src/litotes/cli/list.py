@@ -128,7 +128,7 @@ def _settings() -> dict[str, str]:
 
 
 def _pretraining() -> dict[str, str]:
-    from litotes.training.pretraining.recipe import PretrainRecipe, ScratchSettings
+    from litotes.training.recipe import PretrainRecipe, ScratchSettings
 
     lines = _fields(PretrainRecipe, "")
     del lines["model.scratch"]  # a table, named by its settings
@@ -136,7 +136,7 @@ def _pretraining() -> dict[str, str]:
 
 
 def _tagging() -> dict[str, str]:
-    from litotes.training.tagging.recipe import WordRecipe
+    from litotes.training.recipe import WordRecipe
 
     return _fields(WordRecipe, "")
 

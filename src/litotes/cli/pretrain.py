@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from litotes.core.machine import sleep_while_waiting
 
 if TYPE_CHECKING:
-    from litotes.training.pretraining import PretrainRun
+    from litotes.training.course import Run
 
 ABOUT = """\
 Teaches an encoder to guess hidden pieces of texts that need no labels, from where it is or from
@@ -38,15 +38,16 @@ def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, progress, say
     from litotes.core.figures import render_figure
     from litotes.core.storage import write_bytes
-    from litotes.training.pretraining import pretrain, read_recipe
-    from litotes.training.pretraining.figure import draw_curve
+    from litotes.training.pretraining.course import draw_curve
+    from litotes.training.recipe import PretrainRecipe
+    from litotes.training.run import train
 
-    recipe = read_recipe(options.recipe, changes=options.set)
+    recipe = PretrainRecipe.read(options.recipe, changes=options.set)
     if options.seed is not None:
         recipe = recipe.model_copy(update={"seed": options.seed})
     out = Path(options.out) if options.out else Path("runs") / f"{options.recipe.stem}-encoder"
     with progress() as watch:
-        result = pretrain(recipe, out, device=options.device, resume=options.resume, watch=watch)
+        result = train(recipe, out, device=options.device, resume=options.resume, watch=watch)
     curve = draw_curve(result.scores["history"], unigram=result.scores["unigram"])
     write_bytes(out / "perplexity.svg", render_figure(curve, "svg"))
     say(result.notes)
@@ -56,7 +57,7 @@ def run(options: argparse.Namespace) -> None:
     _print(result)
 
 
-def _print(result: PretrainRun) -> None:
+def _print(result: Run) -> None:
     from litotes.cli.display import print_lines, print_table
 
     scores = result.scores

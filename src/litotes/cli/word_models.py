@@ -40,14 +40,14 @@ _NOT_FOR_WORDS = {
 def train(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, print_lines, progress, say
     from litotes.cli.train import out_of
-    from litotes.training.tagging.recipe import read_recipe
-    from litotes.training.tagging.run import train_words
+    from litotes.training.recipe import WordRecipe
+    from litotes.training.run import train
 
-    recipe = read_recipe(options.recipe, changes=options.set)
+    recipe = WordRecipe.read(options.recipe, changes=options.set)
     if options.seed is not None:
         recipe = recipe.changed(seed=options.seed)
     with progress() as watch:
-        result = train_words(
+        result = train(
             recipe, out_of(options), device=options.device, resume=options.resume, watch=watch
         )
     say(result.notes)
@@ -94,8 +94,7 @@ def predict(options: argparse.Namespace) -> None:
 def evaluate(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, progress, say
     from litotes.core.storage import write_json
-    from litotes.training.tagging.evaluate import evaluate_words
-    from litotes.training.tagging.fair_texts import fair_words
+    from litotes.training.tagging.answers import evaluate_words, fair_words
 
     refuse_options(options)
     if options.where:

@@ -40,7 +40,7 @@ from litotes.model.checkpoint import Model, load_model
 from litotes.model.folder import ModelFolder
 from litotes.model.heads.head import HeadPerTask
 from litotes.model.heads.linear import Linear
-from litotes.training.card_header import card_header
+from litotes.training.card import card_header
 
 _SMALL = 2.0**-16
 _GELU_IS_LINEAR = 6.0

@@ -36,12 +36,11 @@ from litotes.training.checkpoints import Checkpoints
 from litotes.training.classification import train_classifier
 from litotes.training.held_out import fit_calibrations, held_out_score
 from litotes.training.inputs import Inputs, PieceInputs, all_logits, freeze
-from litotes.training.losses import has_label
+from litotes.training.losses import Teacher, has_label
 from litotes.training.processes import Processes
 from litotes.training.recipe import Recipe
 from litotes.training.run import train
 from litotes.training.sensitivity import head_sensitivity, heads_to_keep
-from litotes.training.teacher import Teacher
 from litotes.training.trainer import RunContext
 from litotes.training.training_data import prepare, unlabelled_texts
 

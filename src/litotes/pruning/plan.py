@@ -25,8 +25,8 @@ from litotes.encoder.packing import TextSet, make_text_set
 from litotes.model.checkpoint import Model, load_model
 from litotes.model.folder import TRAINED_TEXTS, is_model_folder, read_trained_texts, text_hash
 from litotes.training.inputs import PieceInputs, all_logits
+from litotes.training.losses import Teacher
 from litotes.training.recipe import Recipe, recipe_of
-from litotes.training.teacher import Teacher
 from litotes.training.training_data import TrainingData, prepare, unlabelled_texts
 
 OUR_FILES = {

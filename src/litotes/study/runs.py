@@ -37,9 +37,9 @@ from litotes.prediction.predictor import Predictor
 from litotes.study.plan import Experiment, Setting, Study, TestedOn, format_value, short_hash
 from litotes.training.classification import check_names
 from litotes.training.course import Run
+from litotes.training.processes import choose_workers
 from litotes.training.recipe import Recipe
 from litotes.training.run import train
-from litotes.training.workers import choose_workers
 
 FORMAT = "1"
 """Of what a run writes, or of how it is made: a new number makes all runs again."""

@@ -27,8 +27,8 @@ from litotes.encoder.tokenizer import Pieces
 from litotes.kernels.products import TorchProducts
 from litotes.model.classifier import Classifier
 from litotes.model.heads import HEADS
+from litotes.training.losses import TaskLosses
 from litotes.training.objective import Objective
-from litotes.training.task_losses import TaskLosses
 
 SMALLEST_STEP = 256
 """Pieces from one bucket to the next, at least."""

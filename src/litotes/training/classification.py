@@ -24,7 +24,7 @@ from litotes.encoder import pretrained
 from litotes.encoder.attention import PRUNINGS, WEIGHTINGS
 from litotes.encoder.device_encoding import kernels_wanted, uses_kernels
 from litotes.encoder.encoder import recompute
-from litotes.encoder.packing import TextSet, batches_by_budget, make_text_set
+from litotes.encoder.packing import TextSet, make_text_set
 from litotes.evaluation.evaluate import CellScores, evaluate, score_warnings
 from litotes.model.checkpoint import Model, load_model, save_model, save_parts
 from litotes.model.classifier import Classifier
@@ -38,12 +38,10 @@ from litotes.training.course import Course, Run
 from litotes.training.held_out import fit_calibrations, held_out_score, score_name
 from litotes.training.inputs import Inputs, PieceInputs, freeze, make_inputs
 from litotes.training.lessons import Lessons
+from litotes.training.losses import TaskLosses, Teacher
 from litotes.training.objective import ALONE, Objective, derive_seed, shuffled
 from litotes.training.processes import Processes
-from litotes.training.recipe import Recipe
-from litotes.training.settings import TrainingSettings
-from litotes.training.task_losses import TaskLosses
-from litotes.training.teacher import Teacher
+from litotes.training.recipe import Recipe, TrainingSettings
 from litotes.training.trainer import RunContext, Trainer
 from litotes.training.training_data import TrainingData, prepare
 
@@ -75,6 +73,7 @@ class Classification(Objective):
             )
         self.classifier, self.inputs = classifier, inputs
         tasks, texts = classifier.tasks, inputs.texts
+        self.lengths = texts.lengths
         self.task_losses = TaskLosses(
             texts, tasks, settings, device=device, processes=processes, teacher=teacher
         )
@@ -89,6 +88,7 @@ class Classification(Objective):
             balancing=pick(BALANCINGS, settings.balancing, "balancing")(len(tasks)).to(device),
             buffers=dict(self.task_losses.group_loss.named_buffers()),
             validate=validate,
+            patience=settings.patience,
         )
         by_worst_group = settings.selection == "worst_group"
         self.score_name = score_name(tasks.values(), worst_group=by_worst_group)
@@ -102,7 +102,7 @@ class Classification(Objective):
         share = self.processes.share(batch)
         sent = self.task_losses.send(batch)
         # fewer texts than processes: one text without weight keeps every parameter in the graph
-        for part in self._divide(share or batch[:1]):
+        for part in self.divide(share or batch[:1], self.lengths):
             own = self.task_losses.send(part if share else [-1])
             recomputed = recompute(self.encoder, self.settings.recompute_activations)
             with self.autocast(), recomputed:
@@ -111,7 +111,11 @@ class Classification(Objective):
 
     def take_step(self, batch: Sequence[int], step: int) -> Tensor:
         captured = self.captured
-        if captured is not None and captured.can_take and len(self._divide(batch)) == 1:
+        if (
+            captured is not None
+            and captured.can_take
+            and len(self.divide(batch, self.lengths)) == 1
+        ):
             loss = captured.take(batch)
             if loss is not None:
                 return loss
@@ -131,15 +135,6 @@ class Classification(Objective):
             # until the first step is done this stands where its loss will
             words.append(COMPILING)
         return words
-
-    def _divide(self, places: Sequence[int]) -> list[Sequence[int]]:
-        """Consecutive texts of at most `pieces_at_once` pieces; a longer text is alone."""
-        limit = self.settings.pieces_at_once
-        if limit is None:
-            return [places]
-        lengths = [len(self.inputs.texts.pieces[place].ids) for place in places]
-        parts = batches_by_budget(lengths, max_texts=len(places), max_pieces=limit)
-        return [[places[number] for number in part] for part in parts]
 
     def _capture(self) -> CapturedSteps | None:
         """Steps that are recorded and replayed, where they can be."""
@@ -177,11 +172,10 @@ class ClassificationCourse(Course):
 
     def begin(self, context: RunContext, *, resume: bool) -> Objective:
         recipe, data, settings = self.recipe, self.data, self.recipe.training
-        choices = {"weighting", "weighting_options", "pruning", "pruning_options"}
         source = pretrained.load(
             recipe.model.encoder,
             max_pieces=recipe.model.max_pieces,
-            **recipe.model.model_dump(include=choices),
+            **recipe.model.attention_choices(),
         )
         tasks = list(data.train.tasks.values())
         torch.manual_seed(recipe.seed)  # the heads' first weights

@@ -24,7 +24,15 @@ from litotes.training.objective import Objective
 from litotes.training.processes import hold_folder
 from litotes.training.trainer import RunContext, Trainer
 
-FIRST_FILES = {"recipe.json", "history.jsonl", "checkpoints", "tensorboard", "distillation", LOCK}
+FIRST_FILES = {
+    "recipe.json",
+    "history.jsonl",
+    "checkpoints",
+    "tensorboard",
+    "texts",
+    "distillation",
+    LOCK,
+}
 """What a run that was killed before its first checkpoint may have left."""
 
 LAST_FILES = {
@@ -73,6 +81,7 @@ class Course(ABC):
     """
 
     last_file: ClassVar[str] = DESCRIPTION  # written last: with it the folder is whole
+    last_files: ClassVar[set[str]] = LAST_FILES  # written before it
     key: str  # a hash of the recipe and of the texts: the same file may hold others today
 
     def __init__(self, recipe: Any, *, corpus: Any = None, lessons: Any = None) -> None:
@@ -156,11 +165,11 @@ class Course(ABC):
             )
         elif found is None:
             has_begun = (folder / "recipe.json").exists()
-            ours = FIRST_FILES | LAST_FILES if has_begun else FIRST_FILES
-            if find_foreign_file(folder, ours) is not None:
+            ours = FIRST_FILES | self.last_files if has_begun else FIRST_FILES
+            if (foreign := find_foreign_file(folder, ours)) is not None:
                 raise UserError(
-                    f"{folder} holds files that are not of a run. Choose an empty or a new folder"
-                    " for --out."
+                    f"{folder} holds files that are not of a run ({foreign}). Choose an empty or a"
+                    " new folder for --out."
                 )
         if found is not None and not self.owns(found):
             raise UserError(

@@ -24,7 +24,7 @@ from litotes.encoder.encoder import Encoder
 from litotes.training.checkpoints import Checkpoints, RunState, RunTensors
 from litotes.training.objective import derive_seed
 from litotes.training.optimizer import set_learning_rate
-from litotes.training.settings import TrainingSettings
+from litotes.training.recipe import TrainingSettings
 from litotes.training.trackers import TRACKERS
 from litotes.training.trainer import Interruption, LateLosses, RunContext, same_products_after
 

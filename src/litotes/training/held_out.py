@@ -17,7 +17,7 @@ from litotes.model.calibration import Calibration, fit_calibration, fit_each
 from litotes.model.classifier import Classifier
 from litotes.training.inputs import Inputs, all_logits
 from litotes.training.losses import has_label
-from litotes.training.settings import TrainingSettings
+from litotes.training.recipe import TrainingSettings
 
 
 def held_out_score(classifier: Classifier, inputs: Inputs, *, worst_group: bool) -> float | None:

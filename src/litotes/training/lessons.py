@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 
 import torch
@@ -14,66 +14,13 @@ from litotes.core.errors import UserError
 from litotes.core.values import Example, Task
 from litotes.data.corpus import example_key
 from litotes.encoder.packing import TextSet
-from litotes.training.losses import has_label, task_weights
-from litotes.training.teacher import Teacher
+from litotes.training.losses import SoftAnswers, has_label, task_weights
 
 Answers = Mapping[str, Mapping[str, tuple[float, ...]]]
 """{task: {example_key of a text: the probability of each class, or the number}}"""
 
 _SMALLEST = 1e-9
 """Of a probability: its logarithm must be a number."""
-
-
-@dataclass(frozen=True)
-class SoftAnswers(Teacher):
-    """Answers p_i that not every text has, mixed with the labels before classes are weighted.
-
-        m_i = (1 − s_i) · 1[y_i] + s_i · p_i          s_i = share; 1 without a label, 0 without p_i
-        l_i = −Σ_c w_c m_ic log q_ic
-
-    With W_i = Σ_c w_c p_ic the part of the answer is that of a text of weight W_i whose answer
-    leans as weighted labels do, and takes a temperature (T = 1: the same but for a constant):
-
-        l_i = (1 − s_i) w_{y_i} (−log q_i[y_i]) + s_i W_i T² KL(softmax(t_i / T) ‖ q_i(T))
-        t_ic = log(w_c p_ic / W_i)
-
-    logits: t. shares: s. weights: W. Each {task: (text, …)}.
-    """
-
-    shares: Mapping[str, Tensor] | None = None
-    weights: Mapping[str, Tensor] | None = None
-
-    def to(self, device: torch.device) -> SoftAnswers:
-        shares, weights = self._parts()
-        return replace(
-            self,
-            logits=_send(self.logits, device),
-            shares=_send(shares, device),
-            weights=_send(weights, device),
-        )
-
-    def mix_in(
-        self,
-        losses: Tensor,
-        logits: Tensor,
-        places: Tensor | list[int],
-        task: str,
-        weights: Tensor,
-    ) -> Tensor:
-        shares, own = (part[task][places] for part in self._parts())  # (text,)
-        # a place without a text has no weight
-        own = own.masked_fill(weights == 0, 0.0)
-        differences = self.differences(logits.float(), self.logits[task][places])
-        return (1 - shares) * losses + shares * own * differences
-
-    def text_weights(self, by_label: Tensor, labelled: Tensor, places: Tensor, task: str) -> Tensor:
-        shares, own = (part[task][places] for part in self._parts())  # (text,)
-        return (1 - shares) * by_label + shares * own
-
-    def _parts(self) -> tuple[Mapping[str, Tensor], Mapping[str, Tensor]]:
-        assert self.shares is not None
-        assert self.weights is not None
-        return self.shares, self.weights
 
 
 @dataclass(frozen=True)
@@ -149,7 +96,3 @@ class Lessons:
 
 def _normalise(values: Tensor) -> Tensor:
     return values / values.sum(-1, keepdim=True).clamp(min=_SMALLEST)
-
-
-def _send(tensors: Mapping[str, Tensor], device: torch.device) -> dict[str, Tensor]:
-    return {task: tensor.to(device) for task, tensor in tensors.items()}

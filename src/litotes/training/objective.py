@@ -15,12 +15,12 @@ from torch.nn.utils import clip_grad_norm_
 from torch.optim import Optimizer
 
 from litotes.encoder.encoder import Encoder
-from litotes.training.balancing import Balancing
-from litotes.training.balancing.total import Total
+from litotes.encoder.packing import batches_by_budget
+from litotes.training.balancing import Balancing, Total
 from litotes.training.checkpoints import RunState, RunTensors, trainable_parameters
 from litotes.training.optimizer import make_optimizer, rate_factor
 from litotes.training.processes import Processes
-from litotes.training.settings import TrainingSettings
+from litotes.training.recipe import RunSettings
 
 ALONE = Processes()
 
@@ -30,9 +30,10 @@ class Objective(ABC):
 
     `batches` and `losses` say what is learned; all else is what most objectives want.
 
-    encoder: the one inside the model. n_steps: of the whole run. buffers: what is stored with the
-    weights at checkpoints. validate: gives the held-out score of the model as it is (higher is
-    better; None: the texts cannot tell); without it the last epoch is taken.
+    encoder: the one inside the model. settings: the `[training]` table. n_steps: of the whole run.
+    buffers: what is stored with the weights at checkpoints. validate: gives the held-out score of
+    the model as it is (higher is better; None: the texts cannot tell); without it the last epoch
+    is taken. patience: epochs without a better one before training stops.
     """
 
     score_name = "score"  # what `validate` gives, in words
@@ -42,7 +43,7 @@ class Objective(ABC):
         self,
         model: nn.Module,
         encoder: Encoder,
-        settings: TrainingSettings,
+        settings: Any,
         *,
         seed: int,
         n_steps: int,
@@ -52,10 +53,12 @@ class Objective(ABC):
         balancing: Balancing | None = None,
         buffers: Mapping[str, Tensor] | None = None,
         validate: Callable[[], float | None] | None = None,
+        patience: int = 0,
     ) -> None:
         self.model, self.encoder, self.settings = model, encoder, settings
         self.seed, self.n_steps, self.n_epochs = seed, n_steps, n_epochs or settings.epochs
-        self.device, self.processes, self.validate = device, processes, validate
+        self.device, self.processes = device, processes
+        self.validate, self.patience = validate, patience
         self.balancing = balancing or Total(1)
         parameters = trainable_parameters(model)
         parameters |= trainable_parameters(self.balancing, "balancing.")
@@ -86,6 +89,23 @@ class Objective(ABC):
     def seed_of(self, step: int) -> int:
         """The seed of all that is drawn in a step."""
         return derive_seed(self.seed, "step", step, self.processes.rank)
+
+    def share(self, batch: Sequence[Any]) -> tuple[Sequence[Any], float]:
+        """This process's part of a batch, and what its loss counts: fewer texts than processes
+        leave one without weight, which keeps every parameter in the graph.
+        """
+        own = self.processes.share(batch)
+        return (own, 1.0) if own else (batch[:1], 0.0)
+
+    def divide(self, places: Sequence[int], lengths: Sequence[int]) -> list[list[int]]:
+        """Consecutive texts of at most `pieces_at_once` pieces; a longer text is alone.
+
+        lengths: of all texts, by place.
+        """
+        own = [lengths[place] for place in places]
+        most = self.settings.pieces_at_once or sum(own)
+        parts = batches_by_budget(own, max_texts=len(own), max_pieces=most)
+        return [[places[number] for number in part] for part in parts]
 
     def set_progress(self, share: float) -> None:
         """Tells the model which share of the steps is done: sparsity may rise meanwhile."""
@@ -135,6 +155,7 @@ class Objective(ABC):
             self.tensors.keep_best()
         else:
             state.n_waited += 1
+            state.finished = state.n_waited >= self.patience
         return {} if score is None else {"held_out": score}
 
     def epoch_of(self, state: RunState) -> int:
@@ -169,9 +190,7 @@ def derive_seed(seed: int, *what: object) -> int:
     return int.from_bytes(digest[:8], "big") >> 1  # torch wants a signed 64-bit number
 
 
-def autocast(
-    settings: TrainingSettings, device: torch.device
-) -> torch.autocast | nullcontext[None]:
+def autocast(settings: RunSettings, device: torch.device) -> torch.autocast | nullcontext[None]:
     """bfloat16 where the settings and the device allow it."""
     is_default = settings.precision == "auto" and device.type == "cuda"
     if is_default or settings.precision == "bfloat16":

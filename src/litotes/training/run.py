@@ -11,11 +11,16 @@ from litotes.core.registry import pick
 from litotes.training.classification import ClassificationCourse
 from litotes.training.course import Course, Run
 from litotes.training.lessons import Lessons
+from litotes.training.pretraining.course import PretrainCourse
 from litotes.training.processes import join_processes
+from litotes.training.tagging.course import WordCourse
 from litotes.training.trainer import RunContext
 
 OBJECTIVES: dict[str, type[Course]] = {
     "classification": ClassificationCourse,
+    "tagging": WordCourse,
+    "span": WordCourse,
+    "pretraining": PretrainCourse,
 }
 """What each kind of recipe is trained by. A new one is a file with its objective, and a line."""
 

@@ -137,8 +137,7 @@ class Trainer:
             words += f" ({'best so far' if is_best else others})"
         self._report(Milestone(words))
         state.epoch, state.place, state.loss_sum = state.epoch + 1, 0, 0.0
-        was_last = state.epoch >= objective.n_epochs
-        state.finished = was_last or state.n_waited >= objective.settings.patience
+        state.finished = state.finished or state.epoch >= objective.n_epochs
 
     def record(self, line: dict[str, Any]) -> None:
         """Adds a line to the history, here and where it is tracked."""

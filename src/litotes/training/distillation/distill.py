@@ -39,8 +39,8 @@ from litotes.training.distillation.shapes import BASELINE, STUDENT, check_shapes
 from litotes.training.distillation.students import StudentJob, run_student
 from litotes.training.distillation.teachers import read_answers, run_teacher
 from litotes.training.lessons import Lessons
-from litotes.training.settings import TrainingSettings
-from litotes.training.workers import choose_workers
+from litotes.training.processes import choose_workers
+from litotes.training.recipe import TrainingSettings
 
 FINISHED = "finished.json"
 """Written last: the key of what lies there."""

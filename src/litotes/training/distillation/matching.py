@@ -26,7 +26,7 @@ from litotes.training.checkpoints import Checkpoints, RunState, RunTensors, trai
 from litotes.training.distillation.imitation import IMITATIONS, Imitation
 from litotes.training.objective import autocast, derive_seed
 from litotes.training.optimizer import make_optimizer, set_learning_rate
-from litotes.training.settings import TrainingSettings
+from litotes.training.recipe import TrainingSettings
 from litotes.training.trainer import Interruption, same_products_after
 
 

@@ -20,8 +20,8 @@ from litotes.core.errors import UserError
 from litotes.encoder.batch import Batch
 from litotes.encoder.layout import Layout
 from litotes.encoder.tokenizer import PieceTokenizer
-from litotes.training.pretraining.blocks import FramedText
-from litotes.training.pretraining.recipe import ObjectiveSettings
+from litotes.training.pretraining.texts import FramedText
+from litotes.training.recipe import ObjectiveSettings
 
 MASKS = ("[MASK]", "<mask>")
 

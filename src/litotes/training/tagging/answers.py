@@ -1,18 +1,121 @@
-"""What a model of words answers to texts: logits by window, then labels and spans by text."""
+"""Texts of words ready to be packed: their windows, and what is to be learned from each.
+
+A target of a tagging is the number of each word's label; of a span the positions of its first and
+its last word, where position 0 stands for "there is none" and the words begin at 1.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from litotes.core.errors import UserError
 from litotes.core.progress import Watch, ignore_progress
-from litotes.data.words.corpus import Span
+from litotes.core.values import MISSING, Example, Task
+from litotes.data.words import load_words
+from litotes.data.words.corpus import Span, WordCorpus, WordExample
 from litotes.encoder.packing import batches_without_gradients
-from litotes.encoder.word_pieces import Window, pack_windows
+from litotes.encoder.tokenizer import PieceTokenizer
+from litotes.encoder.word_pieces import Window, WordBatch, pack_windows, read_whole, read_windows
 from litotes.model.classifier import WordModel
+from litotes.model.folder import read_trained_texts, text_hash
+from litotes.training.tagging.scores import WordScores, score_spans, score_tags
+
+
+@dataclass(frozen=True)
+class WordSet:
+    """Windows with their targets, (word,) or (2,) a window; MISSING where nothing is learned.
+
+    owners: which text each window is a part of. n_cut: texts, or words, that were not read whole.
+    """
+
+    windows: tuple[Window, ...]
+    targets: tuple[Tensor, ...]
+    owners: tuple[int, ...]
+    n_texts: int
+    with_first: bool
+
+    def __len__(self) -> int:
+        return len(self.windows)
+
+    @property
+    def lengths(self) -> list[int]:
+        return [len(window.pieces.ids) for window in self.windows]
+
+    @property
+    def n_cut(self) -> int:
+        return len(
+            {
+                owner
+                for owner, window in zip(self.owners, self.windows, strict=True)
+                if window.pieces.truncated
+            }
+        )
+
+    def batch(self, places: Sequence[int], device: torch.device) -> WordBatch:
+        windows = [self.windows[place] for place in places]
+        return pack_windows(windows, device, with_first=self.with_first)
+
+    def targets_of(self, places: Sequence[int]) -> Tensor:
+        """Tagging: (word,), one window after the other. Span: (window, 2)."""
+        chosen = [self.targets[place] for place in places]
+        return torch.stack(chosen) if self.with_first else torch.cat(chosen)
+
+
+def make_windows(
+    texts: Sequence[Sequence[str]], tokenizer: PieceTokenizer, kind: str
+) -> list[list[Window]]:
+    """Of each text. A span is looked for in as much of a text as an encoder reads at once."""
+    if kind == "span":
+        return [[window] for window in read_whole(tokenizer, texts)]
+    return read_windows(tokenizer, texts)
+
+
+def make_word_set(
+    examples: Sequence[WordExample], task: Task, tokenizer: PieceTokenizer, kind: str
+) -> WordSet:
+    windows: list[Window] = []
+    targets: list[Tensor] = []
+    owners: list[int] = []
+    by_text = make_windows([one.words for one in examples], tokenizer, kind)
+    for owner, (example, own) in enumerate(zip(examples, by_text, strict=True)):
+        for window in own:
+            windows.append(window)
+            owners.append(owner)
+            targets.append(
+                _span_target(example, window)
+                if kind == "span"
+                else _tag_target(example, window, task)
+            )
+    return WordSet(tuple(windows), tuple(targets), tuple(owners), len(examples), kind == "span")
+
+
+def _tag_target(example: WordExample, window: Window, task: Task) -> Tensor:
+    """The numbers of the labels; of neighbours that another window answers, nothing. (word,)"""
+    number = {label: place for place, label in enumerate(task.labels)}
+    tags = example.tags or ()
+    found = []
+    for place in range(len(window.places)):
+        word = window.first + place
+        found.append(number[tags[word]] if word in window.answered else MISSING)
+    return torch.tensor(found, dtype=torch.long)
+
+
+def _span_target(example: WordExample, window: Window) -> Tensor:
+    """Positions of the first and the last word. (2,)"""
+    if example.span is None:
+        return torch.tensor([0, 0])
+    first, last = example.span[0], example.span[1] - 1
+    if not window.places[first] or not window.places[last]:  # beyond what is read
+        return torch.tensor([MISSING, MISSING])
+    return torch.tensor([first + 1, last + 1])
+
+
+# What a model of words answers to texts: logits by window, then labels and spans by text.
 
 
 @dataclass(frozen=True)
@@ -95,3 +198,90 @@ def _best_span(logits: Tensor, window: Window) -> TextAnswers:
     first, last = divmod(best, len(logits))
     span = None if first == 0 else (first - 1, last)
     return TextAnswers(None, span, float(scores[first, last].exp()))
+
+
+# Scores of a model of words on texts whose answers are known.
+
+
+def evaluate_words(
+    network: WordModel,
+    tokenizer: PieceTokenizer,
+    corpus: WordCorpus,
+    *,
+    seed: int = 0,
+    watch: Watch = ignore_progress,
+) -> WordScores:
+    """corpus: of texts with the answers that this kind of model gives."""
+    corpus = corpus.for_kind(network.kind)
+    check_labels(corpus, network.task, network.kind)
+    windows = make_windows([one.words for one in corpus], tokenizer, network.kind)
+    answers = answer_texts(network, windows, watch=watch)
+    return score_answers(network, corpus.examples, answers, seed=seed)
+
+
+def score_answers(
+    network: WordModel,
+    examples: Sequence[WordExample],
+    answers: Sequence[TextAnswers],
+    *,
+    seed: int = 0,
+) -> WordScores:
+    task = network.task
+    if network.kind == "span":
+        spans: list[Span | None] = [one.span for one in examples]
+        return score_spans(task.name, spans, [one.span for one in answers], seed=seed)
+    gold = [one.tags or () for one in examples]
+    tags = [tags_of(one, task) for one in answers]
+    return score_tags(task.name, task.labels, gold, tags, seed=seed)
+
+
+def tags_of(answers: TextAnswers, task: Task) -> list[str]:
+    """The most probable label of each word."""
+    assert answers.probabilities is not None
+    return [task.labels[number] for number in answers.probabilities.argmax(-1).tolist()]
+
+
+def check_labels(corpus: WordCorpus, task: Task, kind: str) -> None:
+    """Refuses texts whose labels the model does not know."""
+    unknown = sorted(set(corpus.labels) - set(task.labels))
+    if kind == "tagging" and unknown:
+        raise UserError(
+            f"{corpus.name} has labels that the model does not know: {', '.join(unknown)[:200]}."
+            f" It knows {', '.join(task.labels)[:200]}."
+        )
+
+
+# Which texts a model of words may be scored on: the test split, or texts it has not seen.
+
+
+def fair_words(source: str, model: str | Path) -> WordCorpus:
+    """The test split of a source; of one without, all texts that the model was not trained on.
+
+    What the user should know is in the notes of the corpus.
+    """
+    corpus = load_words(source)
+    trained_on = read_trained_texts(model) or frozenset()
+    for split in ("test", "valid"):
+        chosen = corpus.only(split)
+        if chosen.examples:
+            n_seen = sum(_hash(one.text) in trained_on for one in chosen)
+            note = (
+                f"WARNING: the model was trained on {n_seen} of these {len(chosen)} texts: scores"
+                " on them are too high."
+            )
+            return replace(chosen, notes=(note,) if n_seen else ())
+    fresh = tuple(one for one in corpus if _hash(one.text) not in trained_on)
+    if not fresh:
+        raise UserError(
+            f"The model was trained on all {len(corpus)} texts of {corpus.name}: scores on them"
+            " would say nothing. Give texts that are new to it."
+        )
+    note = (
+        f"{corpus.name} has no split: the {len(fresh)} texts that the model was not trained on are"
+        " used."
+    )
+    return replace(corpus, examples=fresh, notes=(note,))
+
+
+def _hash(text: str) -> str:
+    return text_hash(Example(text, {}))

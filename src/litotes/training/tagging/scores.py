@@ -12,6 +12,7 @@ from counts that add up over texts, so that a resample is a product of matrices.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -21,7 +22,7 @@ import numpy as np
 from litotes.core.numbers import Counts, Floats, classes_of, confusion, macro_f1
 from litotes.core.text import one_line
 from litotes.data.words.bio import entities_of, is_bio
-from litotes.data.words.corpus import Span
+from litotes.data.words.corpus import Span, WordExample
 from litotes.evaluation.scores import N_RESAMPLES, interval
 
 Interval = tuple[float, float]
@@ -206,3 +207,37 @@ def _entity_scores(gold: Tags, answers: Tags, draws: Floats) -> dict[str, Any]:
         "entity_f1_interval": interval(f1_from(*(draws @ by_text).T)),
         "n_entities": int(total[2]),
     }
+
+
+# What needs no model: the lines that scores of words are read against.
+
+
+def most_frequent_tags(
+    train: Sequence[WordExample], test: Sequence[WordExample]
+) -> list[list[str]]:
+    """Each word's commonest tag in training; of words not seen there, the commonest of those that
+    occur once, which new words resemble. Jurafsky and Martin, "Speech and Language Processing",
+    §17.2. Case counts where the word was seen in it.
+    """
+    exact: dict[str, Counter[str]] = {}
+    folded: dict[str, Counter[str]] = {}
+    for one in train:
+        for word, tag in zip(one.words, one.tags or (), strict=True):
+            exact.setdefault(word, Counter())[tag] += 1
+            folded.setdefault(word.lower(), Counter())[tag] += 1
+    rare: Counter[str] = Counter()
+    for counts in exact.values():
+        if counts.total() == 1:
+            rare.update(counts)
+    unseen = rare or sum(exact.values(), Counter())
+    default = _commonest(unseen)
+    answers = []
+    for one in test:
+        found = [exact.get(word) or folded.get(word.lower()) for word in one.words]
+        answers.append([default if counts is None else _commonest(counts) for counts in found])
+    return answers
+
+
+def _commonest(counts: Counter[str]) -> str:
+    """Of equals the first in the alphabet: the same on every machine."""
+    return min(counts, key=lambda tag: (-counts[tag], tag))

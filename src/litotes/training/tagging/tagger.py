@@ -18,8 +18,7 @@ from litotes.encoder.word_pieces import Window
 from litotes.model.checkpoint import SavedWordModel, load_word_model
 from litotes.model.folder import ModelFolder
 from litotes.prediction.predictor import BAD_TEXTS, find_problems, written_text
-from litotes.training.tagging.answers import TextAnswers, answer_texts
-from litotes.training.tagging.word_set import make_windows
+from litotes.training.tagging.answers import TextAnswers, answer_texts, make_windows
 
 Asked = str | Sequence[str] | BadText
 """A text, the words of one, or why it cannot be read."""

@@ -11,12 +11,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from litotes.core.errors import UserError
 from litotes.training.recipe import (
     Options,
+    TrainingSettings,
     check_recipe,
     deciding_settings,
     key_of,
     read_changed,
 )
-from litotes.training.settings import TrainingSettings
 
 KIND = "translation"
 

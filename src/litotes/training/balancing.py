@@ -1,25 +1,107 @@
-"""pcgrad: gradient surgery. Yu et al. 2020, arXiv 2001.06782, algorithm 1.
-
-Where two tasks' gradients point against each other, g_i·g_j < 0, each loses the part that works
-against the other:
-
-    g_i ← g_i − (g_i·g_j / ‖g_j‖²) g_j
-
-Every projected gradient is a weighted sum of the tasks' gradients, and the weights follow from
-their inner products alone. So a step costs one backward pass per task, the products, and one
-weighted sum in place; nothing is flattened or copied.
-"""
+"""What every balancing has in common."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import Parameter
 
-from litotes.training.balancing.balancing import Balancing
 from litotes.training.processes import Processes
+
+
+class Balancing(nn.Module, ABC):
+    """Several tasks' losses → one gradient per parameter.
+
+    A balancing may learn parameters of its own.
+    """
+
+    def __init__(self, n_tasks: int) -> None:
+        super().__init__()
+        self.n_tasks = n_tasks
+
+    @property
+    def repeats(self) -> bool:
+        """Whether every step does the same with its losses, whatever its number, and nothing that
+        the host decides: such a step can be recorded.
+        """
+        return True
+
+    @abstractmethod
+    def backward(
+        self,
+        parts: Iterable[Sequence[Tensor]],
+        parameters: Sequence[Parameter],
+        *,
+        processes: Processes,
+        step: int,
+    ) -> None:
+        """Fills every parameter's `.grad` with the step's direction, added up over the processes.
+
+        parts: of the step's texts, computed as they are asked for: this process's share of each
+        task's loss, which adds up over the parts. step: its number, for what is drawn at random.
+        """
+
+
+# sum: the tasks' losses added up.
+
+
+class Total(Balancing):
+    """L = Σ_k L_k: every task counts alike."""
+
+    def backward(
+        self,
+        parts: Iterable[Sequence[Tensor]],
+        parameters: Sequence[Parameter],
+        *,
+        processes: Processes,
+        step: int,
+    ) -> None:
+        for losses in parts:
+            torch.stack(list(losses)).sum().backward()
+        processes.add_up(parameter.grad for parameter in parameters)
+
+
+# uncertainty: noisy tasks count less. Kendall, Gal and Cipolla 2018, arXiv 1705.07115, §3.2.
+
+
+class Uncertainty(Balancing):
+    """L = Σ_k exp(−s_k) L_k + s_k / 2 with s_k = log σ_k², a task's noise, learned beside the model
+    from s_k = 0.
+    """
+
+    def __init__(self, n_tasks: int) -> None:
+        super().__init__(n_tasks)
+        self.log_variances = nn.Parameter(torch.zeros(n_tasks))
+
+    def backward(
+        self,
+        parts: Iterable[Sequence[Tensor]],
+        parameters: Sequence[Parameter],
+        *,
+        processes: Processes,
+        step: int,
+    ) -> None:
+        for number, losses in enumerate(parts):
+            total = torch.exp(-self.log_variances) * torch.stack(list(losses))
+            if number == 0:  # once a step; every process adds its share of it
+                total = total + self.log_variances / (2 * processes.n)
+            total.sum().backward()
+        processes.add_up(parameter.grad for parameter in parameters)
+
+
+# pcgrad: gradient surgery. Yu et al. 2020, arXiv 2001.06782, algorithm 1.
+#
+# Where two tasks' gradients point against each other, g_i·g_j < 0, each loses the part that works
+# against the other:
+#
+#     g_i ← g_i − (g_i·g_j / ‖g_j‖²) g_j
+#
+# Every projected gradient is a weighted sum of the tasks' gradients, and the weights follow from
+# their inner products alone. So a step costs one backward pass per task, the products, and one
+# weighted sum in place; nothing is flattened or copied.
 
 Gradients = Sequence[Tensor | None]
 
@@ -133,3 +215,16 @@ def weighted_sum(parts: Sequence[tuple[Tensor, float | Tensor]]) -> Tensor:
         else:
             total.add_(gradient, alpha=weight)
     return total
+
+
+# How several tasks share one encoder's step.
+#
+# A new balancing is one file and one line in `BALANCINGS`.
+
+BALANCINGS: dict[str, type[Balancing]] = {
+    "sum": Total,
+    "pcgrad": PCGrad,
+    "uncertainty": Uncertainty,
+}
+
+__all__ = ["BALANCINGS", "Balancing"]

@@ -1,0 +1,536 @@
+"""Texts to read, one after the other, from files of any size and from the sources of `train`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+from torch import Generator
+
+from litotes.core.errors import UserError
+from litotes.core.json_text import read_as, to_json
+from litotes.core.numbers import counted
+from litotes.core.progress import Watch
+from litotes.core.registry import unknown_name
+from litotes.core.storage import MANIFEST, sha256_of, write_folder
+from litotes.core.values import MISSING
+from litotes.data.corpus import Corpus, text_key
+from litotes.data.sources import SOURCES, load, options_of
+from litotes.data.tables import kind_of, read_rows
+from litotes.data.tables.files import require_file
+from litotes.data.tables.rows import COLUMN
+from litotes.encoder.tokenizer import Frame, PieceTokenizer
+from litotes.training.recipe import TextSettings
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a document, or a whole text.
+
+    document: its number; lines of the same one follow one another.
+    key: texts with the same key are on the same side, learned from or held out.
+    """
+
+    text: str
+    document: int
+    key: str
+
+
+class Texts:
+    """All lines of the settings' sources, as often as they are asked for; only corpora of `train`
+    are kept in memory.
+    """
+
+    def __init__(self, settings: TextSettings) -> None:
+        self.settings = settings
+        self.notes: list[str] = []
+        if not settings.sources:
+            raise UserError("data.source is empty: name a file or a source.")
+        self.files = [source for source in settings.sources if _is_file(source)]
+        for source in self.files:
+            self._check_file(source)
+        self.corpus_sources = [source for source in settings.sources if not _is_file(source)]
+
+    def __iter__(self) -> Iterator[Line]:
+        document = 0
+        for source in self.files:
+            for line in self._read_file(source, document):
+                document = line.document + 1
+                yield line
+        for whole, key in self._corpus_texts:
+            for text in self._lines(whole):
+                yield Line(text, document, key)
+            document += 1
+
+    @cached_property
+    def _corpus_texts(self) -> list[tuple[str, str]]:
+        """The different training texts of the corpora, with their keys."""
+        found: dict[str, tuple[str, str]] = {}
+        n_texts = 0
+        for source in self.corpus_sources:
+            for text, group in self._corpus_rows(source):
+                n_texts += 1
+                key = text_key(text)
+                found.setdefault(key, (text, group or key))
+        if n_texts > len(found):
+            self.notes.append(
+                f"{counted(n_texts - len(found), 'text')} of {n_texts:,} are repetitions and were"
+                " left out."
+            )
+        return list(found.values())
+
+    def _corpus_rows(self, source: str) -> Iterator[tuple[str, str | None]]:
+        """Texts and their groups; what is in another split is to test on, and not read."""
+        where = self.settings.where
+        corpus, n_leaks = load(source).without_leaks()
+        self.notes += corpus.notes
+        if n_leaks:
+            self.notes.append(
+                f"{n_leaks} training texts of {corpus.name} also sit in another split and were left"
+                " out."
+            )
+        chosen = corpus.where(variety=where.variety, source=where.source)
+        for example in _training_part(chosen, source):
+            for text in (example.text, example.pair):
+                if text is not None:
+                    yield text, example.group
+
+    def _check_file(self, source: str) -> None:
+        where = self.settings.where
+        require_file(_path_of(source))
+        kind_of(_path_of(source))
+        if where.variety or where.source:
+            raise UserError(
+                f"data.where selects from sources such as besstie:PATH; {source} is a file without"
+                " varieties. Leave data.where out."
+            )
+        for option in options_of(source):
+            if option != "text":
+                raise UserError(unknown_name(option, ["text"], f"option of the file {source}"))
+
+    def _read_file(self, source: str, document: int) -> Iterator[Line]:
+        path, column = _path_of(source), options_of(source).get("text", COLUMN)
+        is_plain = kind_of(path) == ".txt"
+        for row in read_rows(path, needs=(column,)):
+            if is_plain and not row.values[column].strip():
+                document += 1
+                continue
+            text = row.text(column)
+            for line in [text] if is_plain else self._lines(text):
+                yield Line(line, document, text_key(line))
+            if not is_plain:
+                document += 1
+
+    def _lines(self, text: str) -> list[str]:
+        """The lines of a text of several, where they are to be joined; else the text whole."""
+        if not self.settings.join_lines:
+            return [text]
+        return [line for line in text.splitlines() if line.strip()]
+
+
+def _is_file(source: str) -> bool:
+    name = source.partition("?")[0].partition(":")[0]
+    return name not in SOURCES and bool(Path(name).suffix)
+
+
+def _path_of(source: str) -> Path:
+    return Path(source.partition("?")[0]).expanduser()
+
+
+def _training_part(corpus: Corpus, source: str) -> Corpus:
+    if "train" not in corpus.splits():
+        raise UserError(
+            f"{source} has no training texts for this selection, only {', '.join(corpus.splits())}."
+        )
+    return corpus.where(split="train")
+
+
+# Texts as pieces on disk, read through the system's own memory: the texts may be larger than ours.
+#
+#     pieces.bin     int32   a piece's number; bit 30: it continues the word before it
+#     lines.bin      int64   (line, 3): where the line ends, its document, the hash of its key
+#     notes.json             sentences about how the texts were read
+#
+# The folder is made once a run, appears when it is whole, and is read again when the run is
+# resumed.
+
+CONTINUES = 1 << 30
+PIECES, LINES = "pieces.bin", "lines.bin"
+NOTES, TOKENIZER = "notes.json", "tokenizer.json"
+_AT_ONCE = 1000
+
+
+@dataclass(frozen=True)
+class PieceStore:
+    """All pieces of all lines, end to end, mapped from disk.
+
+    pieces: (piece,), as the file has them; ends, documents, keys: (line,)
+    notes: what the user should know about how they were read.
+    """
+
+    pieces: NDArray[np.int32]
+    ends: NDArray[np.int64]
+    documents: NDArray[np.int64]
+    keys: NDArray[np.int64]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """Where each line begins. (line,)"""
+        return np.concatenate([[0], self.ends[:-1]])
+
+    def read(self, start: int, end: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Numbers of pieces, and whether each continues a word. (piece,)"""
+        stored = np.array(self.pieces[start:end], dtype=np.int64)
+        continues = (stored & CONTINUES) > 0
+        continues[:1] = False  # what is cut off is a beginning here
+        return stored & (CONTINUES - 1), continues
+
+
+def write_store(folder: Path, texts: Texts, tokenizer: PieceTokenizer, *, watch: Watch) -> None:
+    """Tokenizes the texts into a new folder."""
+
+    def fill(staged: Path) -> None:
+        (staged / TOKENIZER).write_text(tokenizer.to_json(), "utf-8")
+        _write_pieces(staged, texts, tokenizer, watch)
+        (staged / NOTES).write_text(to_json(texts.notes), "utf-8")
+
+    write_folder(folder, fill)
+
+
+def open_store(folder: Path) -> PieceStore:
+    lines = np.memmap(folder / LINES, dtype=np.int64, mode="r").reshape(-1, 3)
+    pieces = np.memmap(folder / PIECES, dtype=np.int32, mode="r")
+    notes = read_as(folder / NOTES, tuple[str, ...], advice="Choose another --out.")
+    return PieceStore(pieces, np.array(lines[:, 0]), lines[:, 1], lines[:, 2], notes)
+
+
+def store_key(folder: Path) -> str:
+    """A hash of everything in the store."""
+    return sha256_of(folder / MANIFEST)[:16]
+
+
+def _write_pieces(
+    folder: Path, lines: Iterable[Line], tokenizer: PieceTokenizer, watch: Watch
+) -> None:
+    n_lines, end = 0, 0
+    with (folder / PIECES).open("wb") as piece_file, (folder / LINES).open("wb") as line_file:
+        for some in _chunks(lines):
+            texts = tokenizer.encode_whole([line.text for line in some])
+            rows = []
+            for line, text in zip(some, texts, strict=True):
+                if not text.ids:
+                    continue
+                numbers = np.array(text.ids, dtype=np.int32)
+                numbers[np.array(text.continues)] |= CONTINUES
+                piece_file.write(numbers.tobytes())
+                end += len(numbers)
+                rows.append((end, line.document, _hash(line.key)))
+            line_file.write(np.array(rows, dtype=np.int64).tobytes())
+            n_lines += len(some)
+            watch("reading texts", n_lines, n_lines, f"{end:,} pieces")
+    if not end:
+        raise UserError("data.source holds no text at all. Give files with at least one text.")
+
+
+def _chunks(lines: Iterable[Line]) -> Iterator[list[Line]]:
+    rest = iter(lines)
+    while some := list(islice(rest, _AT_ONCE)):
+        yield some
+
+
+def _hash(key: str) -> int:
+    """The same on every machine."""
+    return int.from_bytes(sha256(key.encode("utf-8", "surrogatepass")).digest()[:8], "big") >> 1
+
+
+# The texts a language model reads: lines cut to what fits, or joined up to it; pairs of halves.
+#
+# A line that is too long becomes several blocks; nothing is left out. With joined lines a block
+# holds
+# as many lines of a document as fit, whole ones: FULL-SENTENCES within documents (Liu et al. 2019,
+# arXiv 1907.11692, §4.2).
+
+FOLLOWS, RANDOM = 0, 1
+"""Of a pair: the second half follows the first in its document, or is from another. The numbers are
+those of `transformers`.
+"""
+
+MOST_HELD_OUT = 200_000
+"""Pieces to measure perplexity on, at most: more would take time and tell nothing new."""
+
+
+@dataclass(frozen=True)
+class FramedText:
+    """What the encoder reads, before anything is masked. All (piece,).
+
+    continues: whether a piece continues a word. follows: FOLLOWS, RANDOM or MISSING.
+    """
+
+    ids: NDArray[np.int64]
+    continues: NDArray[np.bool_]
+    segments: NDArray[np.int64]
+    follows: int = MISSING
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Blocks of a store: where each begins and ends, its document, the key of its first line.
+
+    cuts: where any line, or part of a line that is too long, begins. All but that: (block,)
+    """
+
+    store: PieceStore
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    documents: NDArray[np.int64]
+    keys: NDArray[np.int64]
+    cuts: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @property
+    def n_pieces(self) -> int:
+        return int((self.ends - self.starts).sum())
+
+    def where(self, chosen: NDArray[np.bool_]) -> Blocks:
+        """The chosen ones. (block,)"""
+        return Blocks(
+            self.store,
+            self.starts[chosen],
+            self.ends[chosen],
+            self.documents[chosen],
+            self.keys[chosen],
+            self.cuts,
+        )
+
+    def hold_out(self, share: float) -> tuple[Blocks, Blocks]:
+        """The rest, and about `share` of the pieces: those whose keys' hashes are the smallest.
+
+        Blocks that begin with the same line are on the same side.
+        """
+        order = np.argsort(self.keys, kind="stable")
+        n_seen = np.cumsum((self.ends - self.starts)[order])
+        n_wanted = min(share * self.n_pieces, MOST_HELD_OUT)
+        last = min(int(np.searchsorted(n_seen, n_wanted)), len(self) - 1)
+        held = self.keys <= self.keys[order[last]]
+        if held.all():
+            raise UserError(
+                "There are too few different texts to hold some out. Give more texts, or lower"
+                " model.max_pieces."
+            )
+        return self.where(~held), self.where(held)
+
+    def count_pieces(self, n_vocabulary: int) -> NDArray[np.int64]:
+        """How often each piece of the vocabulary occurs. (piece of the vocabulary,)"""
+        counts = np.zeros(n_vocabulary, dtype=np.int64)
+        spans = list(zip(self.starts.tolist(), self.ends.tolist(), strict=True))
+        for first in range(0, len(spans), _SPANS_AT_ONCE):
+            some = [self.store.read(*span)[0] for span in spans[first : first + _SPANS_AT_ONCE]]
+            counts += np.bincount(np.concatenate(some), minlength=n_vocabulary)
+        return counts
+
+
+_Row = tuple[int, int, int, int]
+"""Start, end, document and key of a block, or of a part of one."""
+_ROW = np.dtype((np.int64, 4))
+_SPANS_AT_ONCE = 4096
+
+
+def make_blocks(store: PieceStore, room: int, *, join_lines: bool) -> Blocks:
+    """All blocks of at most `room` pieces."""
+    parts = _parts(store, room)
+    rows = _join(parts, room) if join_lines else parts
+    starts, ends, documents, keys = np.fromiter(rows, dtype=_ROW).T
+    cuts = np.fromiter((part[0] for part in _parts(store, room)), dtype=np.int64)
+    return Blocks(store, starts, ends, documents, keys, cuts)
+
+
+def _parts(store: PieceStore, room: int) -> Iterator[_Row]:
+    """Lines, and parts of those that are too long."""
+    lines = np.stack([store.starts, store.ends, store.documents, store.keys], axis=1)
+    for first in range(0, len(lines), _SPANS_AT_ONCE):
+        for start, end, document, key in lines[first : first + _SPANS_AT_ONCE].tolist():
+            for cut in range(start, end, room):
+                yield cut, min(cut + room, end), document, key
+
+
+def _join(parts: Iterator[_Row], room: int) -> Iterator[_Row]:
+    """As many parts of a document together as fit; a block has the key of its first."""
+    start, end, document, key = next(parts)
+    for part in parts:
+        if part[2] == document and part[1] - start <= room:
+            end = part[1]
+            continue
+        yield start, end, document, key
+        start, end, document, key = part
+    yield start, end, document, key
+
+
+@dataclass(frozen=True)
+class TextReader:
+    """Blocks with special pieces around them."""
+
+    blocks: Blocks
+    frame: Frame
+
+    def read(self, place: int, generator: Generator) -> FramedText:
+        """A block as one text; nothing is drawn."""
+        blocks = self.blocks
+        ids, continues = blocks.store.read(blocks.starts[place], blocks.ends[place])
+        return frame_text(self.frame, ids, continues)
+
+
+@dataclass(frozen=True)
+class PairReader:
+    """Blocks as pairs: a block's lines are divided, and in half of the pairs the second half is
+    that of a block from another document (Devlin et al. 2019, arXiv 1810.04805, §3.1, task 2).
+
+    A block of a single line is read as one text: nothing follows in it.
+    """
+
+    blocks: Blocks
+    frame: Frame
+    single: Frame
+    room: int
+
+    def __post_init__(self) -> None:
+        if len(np.unique(self.blocks.documents)) < 2:
+            raise UserError(
+                "objective.next_sentence needs blocks of at least two documents, to learn from and"
+                " held out: divide the text by blank lines, give more of it, or raise"
+                " data.held_out."
+            )
+
+    def read(self, place: int, generator: Generator) -> FramedText:
+        blocks = self.blocks
+        start, end = int(blocks.starts[place]), int(blocks.ends[place])
+        middle = self._cut(start, end, generator)
+        if middle is None:
+            return frame_text(self.single, *blocks.store.read(start, end))
+        follows = RANDOM if _draw(2, generator) else FOLLOWS
+        second = (middle, end) if follows == FOLLOWS else self._other(place, generator)
+        first_ids, first_continues = blocks.store.read(start, middle)
+        left = self.room - len(first_ids)
+        second_ids, second_continues = blocks.store.read(*second)
+        return frame_pair(
+            self.frame,
+            (first_ids, first_continues),
+            (second_ids[:left], second_continues[:left]),
+            follows,
+        )
+
+    def _other(self, place: int, generator: Generator) -> tuple[int, int]:
+        """The second half of a block from another document."""
+        blocks = self.blocks
+        while True:
+            other = _draw(len(blocks), generator)
+            if blocks.documents[other] != blocks.documents[place]:
+                break
+        start, end = int(blocks.starts[other]), int(blocks.ends[other])
+        middle = self._cut(start, end, generator)
+        return (start if middle is None else middle), end
+
+    def _cut(self, start: int, end: int, generator: Generator) -> int | None:
+        """Where one of the lines inside begins; None where there is only one."""
+        first, last = np.searchsorted(self.blocks.cuts, [start + 1, end])
+        if first == last:
+            return None
+        return int(self.blocks.cuts[first + _draw(int(last - first), generator)])
+
+
+Reader = TextReader | PairReader
+
+_Content = tuple[NDArray[np.int64], NDArray[np.bool_]]
+
+
+def frame_text(frame: Frame, ids: NDArray[np.int64], continues: NDArray[np.bool_]) -> FramedText:
+    """One text between its special pieces."""
+    framed = np.array([*frame.before, *ids, *frame.after], dtype=np.int64)
+    flags = np.zeros(len(framed), dtype=np.bool_)
+    flags[len(frame.before) :][: len(ids)] = continues
+    return FramedText(framed, flags, np.zeros_like(framed))
+
+
+def frame_pair(frame: Frame, first: _Content, second: _Content, follows: int) -> FramedText:
+    """Two texts between their special pieces."""
+    n_first = len(frame.before) + len(first[0]) + len(frame.between)
+    ids = [frame.before, first[0], frame.between, second[0], frame.after]
+    framed = np.concatenate([np.array(part, dtype=np.int64) for part in ids])
+    flags = np.zeros(len(framed), dtype=np.bool_)
+    flags[len(frame.before) :][: len(first[0])] = first[1]
+    flags[n_first:][: len(second[0])] = second[1]
+    segments = np.zeros_like(framed)
+    segments[n_first:] = frame.second_segment
+    return FramedText(framed, flags, segments, follows)
+
+
+def _draw(n: int, generator: Generator) -> int:
+    return int(torch.randint(n, (), generator=generator))
+
+
+# A WordPiece tokenizer learned from texts, the same for the same texts.
+#
+# Schuster and Nakajima 2012; as BERT uses it: Devlin et al. 2019 (arXiv 1810.04805), §3.
+#
+# The library numbers the characters inside words in an order that differs from run to run, and
+# breaks
+# ties between merges by these numbers. Here they are numbered before it begins.
+
+PADDING, UNKNOWN, FIRST, LAST, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
+SPECIAL = [PADDING, UNKNOWN, FIRST, LAST, MASK]
+
+MOST_CHARACTERS = 1000
+"""Characters that are pieces by themselves, the commonest of the texts; others are unknown."""
+
+
+def train_wordpiece(texts: Iterable[str], *, n_vocabulary: int, lower_case: bool) -> str:
+    """The content of a `tokenizer.json`. texts: are read twice."""
+    normalizer = normalizers.BertNormalizer(lowercase=lower_case)
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(normalizer.normalize_str(text))
+    by_count = sorted(counts, key=lambda character: (-counts[character], character))
+    alphabet = [one for one in by_count if not one.isspace()][:MOST_CHARACTERS]
+    pieces = [*SPECIAL, *alphabet, *(f"##{one}" for one in alphabet)]
+
+    draft = _empty(normalizer, dict.fromkeys(pieces, 0))
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=max(n_vocabulary, len(pieces)),
+        special_tokens=pieces,  # numbered first, in this order
+        initial_alphabet=alphabet,
+        limit_alphabet=len(alphabet),
+        show_progress=False,
+    )
+    # rare characters end a word: which of them are learned must not depend on chance
+    blanks = str.maketrans(dict.fromkeys(counts.keys() - set(alphabet), " "))
+    spaced = (normalizer.normalize_str(text).translate(blanks) for text in texts)
+    draft.train_from_iterator(spaced, trainer)
+
+    tokenizer = _empty(normalizer, draft.get_vocab(with_added_tokens=True))
+    tokenizer.add_special_tokens(SPECIAL)
+    numbers = [(piece, tokenizer.token_to_id(piece)) for piece in (FIRST, LAST)]
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{FIRST} $A {LAST}",
+        pair=f"{FIRST} $A {LAST} $B:1 {LAST}:1",
+        special_tokens=numbers,
+    )
+    content: str = tokenizer.to_str()
+    return content
+
+
+def _empty(normalizer: normalizers.Normalizer, vocabulary: dict[str, int]) -> Tokenizer:
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token=UNKNOWN))
+    tokenizer.normalizer = normalizer
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    return tokenizer
