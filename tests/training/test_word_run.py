@@ -262,7 +262,7 @@ def test_recipes_that_ship_can_be_read(root: Path) -> None:
         assert WordRecipe.read(root / "recipes" / f"{kind}.toml").kind == kind
     with pytest.raises(UserError, match="train_words"):
         litotes.train(root / "recipes" / "span.toml", "x")
-    with pytest.raises(UserError, match="training.run.train"):
+    with pytest.raises(UserError, match=r"training\.run\.train"):
         litotes.train(root / "recipes" / "multi30k.toml", "x")
     assert read_kind(root / "recipes" / "span.toml", changes=["kind = tagging"]) == "tagging"
     with pytest.raises(UserError, match="class_weights"):
