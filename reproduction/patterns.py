@@ -18,18 +18,19 @@ from torch.nn.functional import cross_entropy
 
 from litotes.core.numbers import Counts, Floats, confusion
 from litotes.core.storage import sha256_of, write_bytes
-from litotes.explanation.analyses.patterns import network as network_module
-from litotes.explanation.analyses.patterns.classes import (
+from litotes.explanation.analyses.map_patterns import (
     BLOCK,
     BOTH,
     CLASSES,
     DIAGONAL,
     HETEROGENEOUS,
     VERTICAL,
+    WEIGHTS,
+    MapFeatures,
+    PatternNetwork,
+    evidence,
+    map_features,
 )
-from litotes.explanation.analyses.patterns.features import MapFeatures, map_features
-from litotes.explanation.analyses.patterns.network import WEIGHTS, PatternNetwork
-from litotes.explanation.analyses.patterns.rules import evidence
 
 _MOST_SENTENCES = 4
 _SHORTEST_SENTENCE = 4
@@ -348,7 +349,6 @@ def _length(rng: np.random.Generator, lengths: tuple[int, int]) -> int:
 # Two to three minutes on one core. Prints the accuracy on random maps that it has not seen, the
 # confusion matrix and the file's hash, which SHA256 below must state.
 
-PACKAGE_WEIGHTS = Path(network_module.__file__).with_name(WEIGHTS)
 
 SHA256 = "ff9ca91783c39dbe070a7ecc467b78e9f5bf11038a4c6844756e66b201fe8ea2"
 
@@ -426,7 +426,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--out", type=Path, default=PACKAGE_WEIGHTS, help="default: the file in the package"
+        "--out", type=Path, default=WEIGHTS, help="default: the file in the package"
     )
     file = parser.parse_args().out
     torch.set_num_threads(1)  # several threads add up in another order, and the hash changes

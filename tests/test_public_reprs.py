@@ -14,7 +14,6 @@ from litotes.encoder import pretrained
 from litotes.evaluation.cross_matrix import CrossMatrix, MatrixCell
 from litotes.evaluation.evaluate import CellScores, predict_corpus
 from litotes.evaluation.scores import score, score_regression
-from litotes.explanation.analyses import ANALYSES
 from litotes.exporting.export import ExportResult
 from litotes.exporting.loss import ExportLoss
 from litotes.model.folder import ModelFolder
@@ -64,7 +63,6 @@ def values(tiny_folder: Path) -> dict[str, object]:
         "ModelFolder": ModelFolder(
             tiny_folder, {"tasks": {"mood": list(MOOD.labels)}, "a": "b" * 999}
         ),
-        "Analysis": ANALYSES["trace"],
     }
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from litotes.explanation.analyses.token_types.speech.part_of_speech import PartOfSpeech, Tagger
+from litotes.explanation.analyses.parts_of_speech import PartOfSpeech, Tagger
 
 _LETTERS: dict[str, PartOfSpeech] = {
     "N": "noun",

@@ -15,9 +15,15 @@ from litotes.core.values import Answer, Task
 from litotes.encoder.encoder import Encoder
 from litotes.encoder.pretrained import Pretrained
 from litotes.encoder.tokenizer import Pieces, ReadText, Word
-from litotes.explanation.explanation import Curve, Explanation, Faithfulness, LayerMaps, Shading
-from litotes.explanation.observation import Observation, observe
-from litotes.explanation.trace import Trace, trace_of
+from litotes.explanation.explanation import (
+    Curve,
+    Explanation,
+    Faithfulness,
+    LayerMaps,
+    Shading,
+    Trace,
+)
+from litotes.explanation.observation import Observation, observe, trace_of
 from litotes.model.checkpoint import Model
 from litotes.model.classifier import Classifier
 

@@ -10,20 +10,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from litotes.explanation.analyses import ANALYSES
-from litotes.explanation.analyses.analysis import Result
-from litotes.explanation.analyses.attribution.measure import Push, Pushes
-from litotes.explanation.analyses.change.measure import Change
-from litotes.explanation.analyses.diversity.measure import Diversity, NamedHead
-from litotes.explanation.analyses.effective.measure import Effective
-from litotes.explanation.analyses.faithfulness.measure import Mean, MethodScore, Ranking
-from litotes.explanation.analyses.means import Number, Table
-from litotes.explanation.analyses.patterns import CLASSES
-from litotes.explanation.analyses.patterns.measure import PatternShares
-from litotes.explanation.analyses.token_types.result import SPECIAL, TYPES, TokenTypes
-from litotes.explanation.analyses.trace.measure import Traces, WordStay
-from litotes.explanation.attribution import CONTROL, METHODS
+from litotes.explanation.analyses.analysis import Number, Result, Table
+from litotes.explanation.analyses.attribution import Push, Pushes
+from litotes.explanation.analyses.change import Change
+from litotes.explanation.analyses.diversity import Diversity, NamedHead
+from litotes.explanation.analyses.effective import Effective
+from litotes.explanation.analyses.faithfulness import Mean, MethodScore, Ranking
+from litotes.explanation.analyses.map_patterns import CLASSES
+from litotes.explanation.analyses.patterns import PatternShares
+from litotes.explanation.analyses.token_types import SPECIAL, TYPES, TokenTypes
+from litotes.explanation.analyses.trace import Traces, WordStay
+from litotes.explanation.attribution import CONTROL, METHODS, SHARES
 from litotes.explanation.observation import KINDS
-from litotes.explanation.word_removal import SHARES
 
 WORDS = (
     "the",

@@ -17,9 +17,8 @@ from litotes.encoder import pretrained
 from litotes.encoder.encoder import Encoder
 from litotes.explanation import observation as observing
 from litotes.explanation.analyses import ANALYSES
-from litotes.explanation.analyses.analyze import Subject, analyze
-from litotes.explanation.analyses.report import report_html
-from litotes.explanation.analyses.token_types.measure import TokenTypesMeasure
+from litotes.explanation.analyses.analyze import Subject, analyze, report_html
+from litotes.explanation.analyses.token_types import TokenTypesAnalysis
 from litotes.model.checkpoint import Model
 
 CHEAP = {name: ANALYSES[name] for name in ("effective", "diversity", "trace")}
@@ -151,7 +150,7 @@ def test_memory_does_not_grow_with_the_texts(dense: Model) -> None:
     """An analysis keeps sums, not maps."""
 
     def kept(n: int) -> int:
-        analyses = [analysis.measure(dense) for analysis in CHEAP.values()]
+        analyses = [analysis(dense) for analysis in CHEAP.values()]
         for observation in observing.observe(
             dense, dense.tokenizer.read(["a great tea, not a bad queue"] * n)
         ):
@@ -178,7 +177,7 @@ def test_a_package_that_is_not_there_costs_one_analysis(
     dense: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        TokenTypesMeasure, "missing_package", classmethod(lambda cls: "needs a package")
+        TokenTypesAnalysis, "missing_package", classmethod(lambda cls: "needs a package")
     )
     chosen = {name: ANALYSES[name] for name in ("token_types", "trace")}
     assert analyze(Subject("m", dense), corpus_of(2), chosen).left_out == {

@@ -16,8 +16,7 @@ from litotes.core.values import Task
 from litotes.encoder import pretrained
 from litotes.encoder.attention.observer import TextAttention
 from litotes.explanation.attribution import METHODS, Question, by_weight
-from litotes.explanation.attribution.gradients import IntegratedGradients, blank_words, embed
-from litotes.explanation.attribution.rollout import roll_out
+from litotes.explanation.inside import IntegratedGradients, blank_words, embed, roll_out
 from litotes.explanation.observation import observe
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model

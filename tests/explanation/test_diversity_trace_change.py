@@ -13,20 +13,17 @@ from tiny_models import KINDS, SENTIMENT, model_of, observations_of
 from litotes.core.errors import UserError
 from litotes.encoder import pretrained
 from litotes.encoder.reshaping import keep_heads
-from litotes.explanation.analyses.change.measure import ChangeMeasure, _shared_part
-from litotes.explanation.analyses.diversity.measure import (
-    DiversityMeasure,
+from litotes.explanation.analyses.analysis import RunningMean, is_plain_mark
+from litotes.explanation.analyses.change import ChangeAnalysis, _shared_part
+from litotes.explanation.analyses.diversity import (
+    DiversityAnalysis,
     _at_offset,
     divergence_between,
 )
-from litotes.explanation.analyses.effective.measure import EffectiveMeasure
-from litotes.explanation.analyses.heads_table import by_head
-from litotes.explanation.analyses.means import RunningMean
-from litotes.explanation.analyses.patterns.measure import PatternsMeasure, segments_of
-from litotes.explanation.analyses.punctuation import is_plain_mark
-from litotes.explanation.analyses.trace.measure import TraceMeasure
-from litotes.explanation.observation import Observation, observe
-from litotes.explanation.trace import trace_of
+from litotes.explanation.analyses.effective import EffectiveAnalysis
+from litotes.explanation.analyses.patterns import PatternsAnalysis, segments_of
+from litotes.explanation.analyses.trace import TraceAnalysis
+from litotes.explanation.observation import Observation, observe, trace_of
 from litotes.model.checkpoint import Model
 from litotes.model.classifier import Classifier
 
@@ -56,7 +53,7 @@ def test_positional_heads_are_named(dense: Model) -> None:
     n = len(observation.read.written)
     previous = torch.roll(torch.eye(n), 1, dims=0)  # piece q looks at q − 1
     uniform = torch.full((n, n), 1 / n)
-    analysis = DiversityMeasure(dense)
+    analysis = DiversityAnalysis(dense)
     analysis.add(
         with_weights(observation, torch.stack([previous, previous.T, torch.eye(n), uniform]))
     )
@@ -83,7 +80,7 @@ def test_heads_that_join_the_pieces_of_a_word_are_named(dense: Model) -> None:
         mates = [k for k in range(n) if k != q and words[k] is not None and words[k] == words[q]]
         join[q, mates or [q]] = 1 / max(len(mates), 1)
     assert any(len(word.pieces) > 1 for word in observation.read.words)
-    analysis = DiversityMeasure(dense)
+    analysis = DiversityAnalysis(dense)
     analysis.add(with_weights(observation, join.expand(4, n, n)))
     result = analysis.result()
     assert result.merging[0][0] == pytest.approx(1.0)
@@ -94,7 +91,7 @@ def test_alpha_is_told_by_layer_and_head(tiny: pretrained.Pretrained) -> None:
     model = model_of(tiny, **KINDS["sparse"], heads_kept=[[0, 2], [3]])
     with torch.no_grad():
         model.classifier.encoder.attentions[1].weighting.a.fill_(0.0)  # α = 1.5
-    analysis = DiversityMeasure(model)
+    analysis = DiversityAnalysis(model)
     analysis.add(observations_of(model)[0])
     alpha = analysis.result().alpha
     assert alpha[0] == (pytest.approx(1.2), None, pytest.approx(1.2), None)
@@ -114,7 +111,7 @@ def test_a_trace_names_the_layer_each_piece_left_after(tiny: pretrained.Pretrain
 
 
 def test_a_dense_model_loses_nothing(dense: Model) -> None:
-    analysis = TraceMeasure(dense)
+    analysis = TraceAnalysis(dense)
     analysis.add(observations_of(dense)[2])
     result = analysis.result()
     assert result.kept == (1.0, 1.0)
@@ -124,7 +121,7 @@ def test_a_dense_model_loses_nothing(dense: Model) -> None:
 
 
 def test_nothing_changed_where_nothing_was_tuned(dense: Model) -> None:
-    analysis = ChangeMeasure(dense)
+    analysis = ChangeAnalysis(dense)
     for observation in observations_of(dense, base=dense.classifier.encoder):
         analysis.add(observation)
     result = analysis.result()
@@ -138,7 +135,7 @@ def test_the_layer_that_changed_is_found(dense: Model, tiny: pretrained.Pretrain
         dense.classifier.encoder.attentions[1].qkv.weight.add_(
             torch.randn(96, 32, generator=torch.Generator().manual_seed(3))
         )
-    analysis = ChangeMeasure(dense)
+    analysis = ChangeAnalysis(dense)
     for observation in observations_of(dense, base=before):
         analysis.add(observation)
     result = analysis.result()
@@ -149,12 +146,12 @@ def test_the_layer_that_changed_is_found(dense: Model, tiny: pretrained.Pretrain
 
 def test_change_asks_for_the_base(dense: Model) -> None:
     with pytest.raises(UserError, match="--tuned-from"):
-        ChangeMeasure(dense).add(observations_of(dense)[0])
+        ChangeAnalysis(dense).add(observations_of(dense)[0])
 
 
 def test_short_texts_hide_nothing_and_long_ones_do(dense: Model) -> None:
     head_width = dense.classifier.encoder.spec.head_width  # 8
-    short, long = EffectiveMeasure(dense), EffectiveMeasure(dense)
+    short, long = EffectiveAnalysis(dense), EffectiveAnalysis(dense)
     short.add(observations_of(dense, ("a bad tea",))[0])
     long.add(observations_of(dense, LONG)[0])
     assert short.result().same == 1.0
@@ -177,7 +174,6 @@ def test_running_means_equal_those_over_all_values() -> None:
         running.add(value)
     torch.testing.assert_close(running.mean, values.nanmean(0), equal_nan=True)
     column = values[:, 0, 0][~values[:, 0, 0].isnan()]
-    assert float(running.deviation[0, 0]) == pytest.approx(float(column.std()))
     assert float(running.half_width[0, 0]) == pytest.approx(
         t.ppf(0.975, len(column) - 1) * float(column.std()) / len(column) ** 0.5
     )
@@ -186,7 +182,7 @@ def test_running_means_equal_those_over_all_values() -> None:
 
 def test_the_traces_of_a_corpus_count_what_each_layer_sees(tiny: pretrained.Pretrained) -> None:
     model = model_of(tiny, **KINDS["cascade"])
-    analysis = TraceMeasure(model)
+    analysis = TraceAnalysis(model)
     observation = observations_of(model, ("tea tea tea tea tea tea tea queue, " * 2,))[0]
     analysis.add(observation)
     result, n = analysis.result(), len(observation.read.written)
@@ -207,7 +203,7 @@ def test_no_word_leaves_first_and_last_and_marks_are_no_words(
     tiny: pretrained.Pretrained,
 ) -> None:
     model = model_of(tiny, **KINDS["cascade"])
-    analysis = TraceMeasure(model)
+    analysis = TraceAnalysis(model)
     for observation in observations_of(model, ("tea, great. bad, queue. love it.",) * 5):
         analysis.add(observation)
     result = analysis.result()
@@ -219,7 +215,7 @@ def test_no_word_leaves_first_and_last_and_marks_are_no_words(
 
 
 def test_a_layer_of_two_pieces_gives_no_head_a_role(dense: Model) -> None:
-    analysis = DiversityMeasure(dense)
+    analysis = DiversityAnalysis(dense)
     for observation in observations_of(dense, LONG):
         two = tuple(
             replace(view, origin=view.origin[:2], weights=view.weights[:, :2, :2])
@@ -262,7 +258,7 @@ def test_heads_taken_away_for_good_are_compared_by_their_numbers(dense: Model) -
             keep_heads(whole, [[1, 3], [0]]), [SENTIMENT], head="mean", dropout=0.0
         ).eval(),
     )
-    analysis = ChangeMeasure(small)
+    analysis = ChangeAnalysis(small)
     for observation in observations_of(small, base=whole):
         analysis.add(observation)
     first = analysis.result().similarity["standard"][0]
@@ -272,7 +268,7 @@ def test_heads_taken_away_for_good_are_compared_by_their_numbers(dense: Model) -
 
 def test_shares_of_patterns_fit_together(tiny: pretrained.Pretrained) -> None:
     model = model_of(tiny, heads_kept=[[0, 1, 2], [3]])
-    analysis = PatternsMeasure(model)
+    analysis = PatternsAnalysis(model)
     for observation in observations_of(model, LONG):
         analysis.add(observation)
     result = analysis.result()
@@ -317,8 +313,9 @@ def test_one_fused_for_one_gone_is_not_nothing_gone(dense: Model) -> None:
 
 
 def test_heads_shown_fill_their_own_columns(dense: Model) -> None:
-    view = replace(observations_of(dense)[0].layers[0], heads=(1, 3))
-    (row,) = by_head([view], [torch.tensor([0.1, 0.3])], 4).tolist()
+    seen = observations_of(dense)[0]
+    pruned = replace(seen, layers=tuple(replace(view, heads=(1, 3)) for view in seen.layers))
+    row, _ = TraceAnalysis(dense).by_head(pruned, [torch.tensor([0.1, 0.3])] * 2).tolist()
     assert [row[1], row[3]] == pytest.approx([0.1, 0.3])
     assert math.isnan(row[0])
     assert math.isnan(row[2])

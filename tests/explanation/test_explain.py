@@ -18,7 +18,7 @@ from tiny_models import TEXTS, model_of
 from litotes.core.errors import UserError
 from litotes.core.values import Task
 from litotes.encoder import pretrained
-from litotes.explanation.analyses.attribution.measure import AttributionMeasure, Pushes, agreement
+from litotes.explanation.analyses.attribution import AttributionAnalysis, Pushes, agreement
 from litotes.explanation.attribution import ASKING, CONTROL, METHODS
 from litotes.explanation.explain import METHOD
 from litotes.explanation.observation import observe
@@ -134,7 +134,7 @@ def test_mistakes_are_told(dense: Model) -> None:
 
 
 def pushes_of(model: Model, texts: list[str], **options: object) -> Pushes:
-    analysis = AttributionMeasure(model, **options)  # type: ignore[arg-type]
+    analysis = AttributionAnalysis(model, **options)  # type: ignore[arg-type]
     for read in model.tokenizer.read(texts):
         analysis.add(observe(model, [read])[0])
     return analysis.result()
@@ -197,7 +197,7 @@ def test_full_stops_are_no_finding(tiny: pretrained.Pretrained) -> None:
 
 
 def test_methods_are_compared_where_enough_texts_tell_words_apart(dense: Model) -> None:
-    analysis = AttributionMeasure(dense, compared=["occlusion", "standard"])
+    analysis = AttributionAnalysis(dense, compared=["occlusion", "standard"])
     apart, alike = torch.ones(2, 2), torch.eye(2)
     alike[alike == 0] = math.nan  # one text of six has an opinion on both
     for table in (apart, *(5 * [alike])):
@@ -230,7 +230,7 @@ def test_methods_agree_with_themselves(dense: Model) -> None:
 
 def test_a_method_without_sign_cannot_push(dense: Model) -> None:
     with pytest.raises(UserError, match="rollout does not say which way"):
-        AttributionMeasure(dense, method="rollout")
+        AttributionAnalysis(dense, method="rollout")
 
 
 def test_a_notebook_shows_the_answer_and_the_shaded_words(tiny: pretrained.Pretrained) -> None:
@@ -257,5 +257,5 @@ def test_a_notebook_shows_one_colour_where_weights_have_no_sign(
 
 def test_methods_that_only_ask_are_named() -> None:
     """Those of `ASKING`, and no other, take a question that shows nothing of the inside."""
-    asking = [name for name in METHODS if METHODS[name].__module__.endswith(".removal")]
+    asking = [name for name in METHODS if METHODS[name].__module__.endswith(".attribution")]
     assert list(ASKING) == asking

@@ -18,8 +18,8 @@ from litotes.core.figures import render_figure
 from litotes.encoder.pretrained import Pretrained
 from litotes.explanation.analyses import ANALYSES
 from litotes.explanation.analyses.analysis import Result
-from litotes.explanation.analyses.drawing.head_maps import HeadMap, MapGroup, maps_figure, scale
-from litotes.explanation.analyses.trace.measure import WordStay
+from litotes.explanation.analyses.drawing import HeadMap, MapGroup, maps_figure, scale
+from litotes.explanation.analyses.trace import WordStay
 
 
 def texts_of(picture: Figure) -> list[Text]:
@@ -62,7 +62,7 @@ def words_of(picture: Figure) -> str:
 
 
 def figure_of(name: str, result: Result) -> Figure:
-    return ANALYSES[name].draw_figure(result)
+    return result.figure()
 
 
 @pytest.mark.slow

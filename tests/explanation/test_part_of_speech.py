@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from litotes.core.errors import UserError
-from litotes.explanation.analyses.token_types.speech import part_of_speech, random_field
-from litotes.explanation.analyses.token_types.speech.part_of_speech import (
+from litotes.explanation.analyses import parts_of_speech
+from litotes.explanation.analyses.parts_of_speech import (
     PARTS_OF_SPEECH,
+    RandomField,
     Tagger,
     tag,
     tagger,
 )
-from litotes.explanation.analyses.token_types.speech.random_field import RandomField
 
 SHORT = {"N": "noun", "P": "pronoun", "V": "verb", ".": "punctuation", "O": "other"}
 
@@ -166,9 +166,9 @@ def test_without_a_package_a_sentence_says_what_to_install(
     missing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        random_field, "find_spec", lambda name: None if name == missing else find_spec(name)
+        parts_of_speech, "find_spec", lambda name: None if name == missing else find_spec(name)
     )
-    assert not random_field.is_installed()
+    assert not parts_of_speech.is_installed()
     with pytest.raises(UserError, match=r"pip install 'litotes\[analysis\]'"):
         RandomField()
 
@@ -179,7 +179,7 @@ def test_other_weights_than_those_measured_are_refused(
     (tmp_path / "pos").mkdir()
     (tmp_path / "pos" / "model.crf").write_bytes(b"lCRF and more")
     monkeypatch.setattr(
-        random_field,
+        parts_of_speech,
         "find_spec",
         lambda name: SimpleNamespace(origin=str(tmp_path / "__init__.py")),
     )
@@ -216,7 +216,7 @@ def fake_spacy(models: list[str]) -> dict[str, ModuleType]:
 def test_spacy_is_asked_where_that_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, module in fake_spacy(["de_core", "en_core"]).items():
         monkeypatch.setitem(sys.modules, name, module)
-    read = Tagger(part_of_speech._spacy())
+    read = Tagger(parts_of_speech._spacy())
     assert read(["Ann", "don", "'", "t", "5", "!"]) == [
         "noun",
         "noun",
@@ -231,10 +231,10 @@ def test_spacy_without_an_english_model_says_so(monkeypatch: pytest.MonkeyPatch)
     for name, module in fake_spacy(["de_core"]).items():
         monkeypatch.setitem(sys.modules, name, module)
     with pytest.raises(UserError, match="no English model"):
-        part_of_speech._spacy()
+        parts_of_speech._spacy()
 
 
 def test_spacy_that_is_not_there_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "spacy", None)
     with pytest.raises(UserError, match="pip install spacy"):
-        part_of_speech._spacy()
+        parts_of_speech._spacy()

@@ -9,8 +9,13 @@ import torch
 from torch import Tensor
 
 from litotes.core.errors import UserError
-from litotes.explanation.analyses.patterns import CLASSES, by_rules, classify
-from litotes.explanation.analyses.patterns.features import GRID, map_features
+from litotes.explanation.analyses.map_patterns import (
+    CLASSES,
+    GRID,
+    by_rules,
+    classify,
+    map_features,
+)
 from reproduction.patterns import generate
 
 N_EACH = 40

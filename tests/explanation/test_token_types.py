@@ -16,9 +16,13 @@ from tiny_models import model_of, observations_of
 from litotes.core.errors import UserError
 from litotes.encoder import pretrained
 from litotes.encoder.tokenizer import Pieces, ReadText, Word
-from litotes.explanation.analyses.token_types.measure import TokenTypesMeasure, places_by_type
-from litotes.explanation.analyses.token_types.result import TYPES, TokenTypes
-from litotes.explanation.analyses.token_types.speech.part_of_speech import tagger
+from litotes.explanation.analyses.parts_of_speech import tagger
+from litotes.explanation.analyses.token_types import (
+    TYPES,
+    TokenTypes,
+    TokenTypesAnalysis,
+    places_by_type,
+)
 from litotes.explanation.observation import Observation, observe
 from litotes.model.checkpoint import Model
 
@@ -26,7 +30,7 @@ TEXT = "it is the great tea , i love queues !"
 
 
 def result_of(model: Model, *observations: Observation) -> TokenTypes:
-    analysis = TokenTypesMeasure(model)
+    analysis = TokenTypesAnalysis(model)
     for observation in observations:
         analysis.add(observation)
     return analysis.result()
@@ -203,4 +207,4 @@ def test_findings_tell_what_moves_and_what_does_not(dense: Model) -> None:
 
 def test_a_tagger_is_chosen_by_its_name(dense: Model) -> None:
     with pytest.raises(UserError, match="crf, spacy"):
-        TokenTypesMeasure(dense, tagger="lexicon")
+        TokenTypesAnalysis(dense, tagger="lexicon")

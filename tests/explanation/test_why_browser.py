@@ -15,7 +15,7 @@ import pytest
 from made_explanations import PRUNED, explained, without_null_space
 
 from litotes.encoder.pretrained import Pretrained
-from litotes.explanation.page.html import why_html
+from litotes.explanation.page import why_html
 
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

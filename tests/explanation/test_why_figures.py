@@ -24,12 +24,9 @@ from litotes.core.errors import UserError
 from litotes.core.figures import render_figure
 from litotes.core.values import Answer
 from litotes.encoder.pretrained import Pretrained
-from litotes.explanation.explanation import Explanation
-from litotes.explanation.figures import explanation as plot
-from litotes.explanation.figures import shaded_words
-from litotes.explanation.figures import trace as trace_plot
-from litotes.explanation.figures.survival import N_ABREAST, draw_bands
-from litotes.explanation.trace import Trace
+from litotes.explanation import figures
+from litotes.explanation.explanation import Explanation, Trace
+from litotes.explanation.figures import N_ABREAST, draw_bands, explanation_figure
 
 
 @pytest.fixture
@@ -59,7 +56,7 @@ def numbers_in(svg: bytes) -> list[float]:
 
 @pytest.mark.slow
 def test_everything_is_in_the_picture(pruned: Explanation) -> None:
-    svg = render_figure(plot.figure(pruned), "svg")
+    svg = render_figure(explanation_figure(pruned), "svg")
     found = texts_of(svg)
     for shown in (
         "sarcasm: sarcastic, 87 % sure",
@@ -73,20 +70,22 @@ def test_everything_is_in_the_picture(pruned: Explanation) -> None:
     assert found.count("queue") >= 2  # in the text and in what is seen of it
     assert "what each layer still sees" in found
     # its layout is solved, not given
-    assert numbers_in(render_figure(plot.figure(pruned), "svg")) == pytest.approx(
+    assert numbers_in(render_figure(explanation_figure(pruned), "svg")) == pytest.approx(
         numbers_in(svg), abs=0.05
     )
 
 
 def test_a_layer_and_a_head_can_be_chosen(pruned: Explanation) -> None:
     head = pruned.layers[2].heads[-1]
-    titles = [text.get_text() for text in plot.figure(pruned, layer=2, head=head).findobj(Text)]
+    titles = [
+        text.get_text() for text in explanation_figure(pruned, layer=2, head=head).findobj(Text)
+    ]
     assert any(title.startswith(f"layer 3, attention head {head + 1};") for title in titles)
     with pytest.raises(UserError, match="from 0 to 3"):
-        plot.figure(pruned, layer=4)
+        explanation_figure(pruned, layer=4)
     gone = (set(range(4)) - set(pruned.layers[3].heads)).pop()
     with pytest.raises(UserError, match="Choose one of"):
-        plot.figure(pruned, head=gone)
+        explanation_figure(pruned, head=gone)
 
 
 def images_of(picture: Figure) -> list[AxesImage]:
@@ -108,29 +107,29 @@ def test_the_last_layer_with_half_of_the_words_is_shown(
 ) -> None:
     explanation = left_after(explained(tiny, "great tea, bad", **PRUNED), *layers)
     assert explanation.layer_to_show == shown - 1
-    titles = [text.get_text() for text in plot.figure(explanation).findobj(Text)]
+    titles = [text.get_text() for text in explanation_figure(explanation).findobj(Text)]
     assert any(title.startswith(f"layer {shown}, ") for title in titles)
 
 
 def test_a_layer_without_words_has_no_map(tiny: Pretrained) -> None:
     explanation = left_after(explained(tiny, "great tea", **PRUNED), 0, 1)
     with pytest.raises(UserError, match="from 0 to 1, the others see no word"):
-        plot.figure(explanation, layer=2)
+        explanation_figure(explanation, layer=2)
 
 
 def test_two_maps_that_are_the_same_are_drawn_once(whole: Explanation) -> None:
-    assert len(images_of(plot.figure(whole))) == 2
-    picture = plot.figure(without_null_space(whole))
+    assert len(images_of(explanation_figure(whole))) == 2
+    picture = explanation_figure(without_null_space(whole))
     assert len(images_of(picture)) == 1
     assert any("are the same" in text.get_text() for text in picture.findobj(Text))
 
 
 def test_colours_end_where_weights_may(whole: Explanation) -> None:
-    assert [image.get_clim() for image in images_of(plot.figure(whole))] == [(-1, 1)] * 2
+    assert [image.get_clim() for image in images_of(explanation_figure(whole))] == [(-1, 1)] * 2
     one = without_null_space(whole)
-    assert [image.get_clim() for image in images_of(plot.figure(one))] == [(0, 1)]
+    assert [image.get_clim() for image in images_of(explanation_figure(one))] == [(0, 1)]
     beyond = [replace(layer, effective=-300 * layer.standard) for layer in whole.layers]
-    low, high = images_of(plot.figure(replace(whole, layers=tuple(beyond))))[1].get_clim()
+    low, high = images_of(explanation_figure(replace(whole, layers=tuple(beyond))))[1].get_clim()
     assert -low == high > 1
 
 
@@ -141,7 +140,7 @@ def test_odd_texts_and_numbers_are_drawn(tiny: Pretrained) -> None:
     number = explanation_of(
         one.read, one.layers, one.trace, answers={"intimacy": Answer(2.41, None)}
     )
-    found = written(plot.figure(number))
+    found = written(explanation_figure(number))
     assert "intimacy: 2.41" in found
     assert "▯" in found
     assert "what each layer" not in found  # nothing leaves
@@ -149,7 +148,7 @@ def test_odd_texts_and_numbers_are_drawn(tiny: Pretrained) -> None:
 
 def test_words_stay_in_their_lines_and_in_order(tiny: Pretrained) -> None:
     read = tiny.tokenizer.read([TEXT * 3], ["a pair"])[0]
-    placed = shaded_words.lay_out(read, width=3.0)
+    placed = figures.lay_out(read, width=3.0)
     assert [part.number for part in placed if part.number is not None] == list(
         range(len(read.words))
     )
@@ -164,7 +163,7 @@ def test_words_stay_in_their_lines_and_in_order(tiny: Pretrained) -> None:
 def test_what_was_not_read_is_counted(tiny: Pretrained) -> None:
     read = tiny.tokenizer.read(["tea " * 94 + "x" * 1200])[0]
     assert read.pieces.truncated
-    found = "".join(part.written for part in shaded_words.lay_out(read, width=9.0))
+    found = "".join(part.written for part in figures.lay_out(read, width=9.0))
     assert found == "tea " * 93 + "tea … 1,201 more characters were not read"
 
 
@@ -172,7 +171,7 @@ def test_shades_go_with_the_weights(tiny: Pretrained) -> None:
     read = tiny.tokenizer.read([TEXT])[0]
     shading = shadings_of(len(read.words))["occlusion"]
     ax = Figure().subplots()
-    shaded_words.draw(shaded_words.lay_out(read, width=9.0), shading, ax, width=9.0)
+    figures.draw_words(figures.lay_out(read, width=9.0), shading, ax, width=9.0)
     for patch, weight in zip(ax.patches, shading.weights, strict=True):
         red, _, blue, _ = patch.get_facecolor()
         assert (blue > red) == (weight > 0)  # blue speaks for, orange against
@@ -182,14 +181,14 @@ def test_shades_go_with_the_weights(tiny: Pretrained) -> None:
 
 @pytest.mark.slow
 def test_a_trace_shows_first_middle_and_last_layer(pruned: Explanation) -> None:
-    found = written(trace_plot.figure(pruned.trace))
+    found = written(figures.trace_figure(pruned.trace))
     n = len(pruned.trace.written)
     for layer in (0, 1, 3):
         assert f"layer {layer + 1}: {len(pruned.trace.there(layer))} of {n} pieces" in found
     assert "[CLS]" in found
     assert "attention heads used" in found
     with pytest.raises(UserError, match="observe a text"):
-        trace_plot.figure(Trace((), (), ()))
+        figures.trace_figure(Trace((), (), ()))
 
 
 @pytest.mark.parametrize(

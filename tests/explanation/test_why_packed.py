@@ -8,9 +8,8 @@ import torch
 from made_explanations import explained, long_explanation
 
 from litotes.encoder.pretrained import Pretrained
-from litotes.explanation.page import data as facts
-from litotes.explanation.page.data import packed_heads
-from litotes.explanation.page.html import why_html
+from litotes.explanation import page as facts
+from litotes.explanation.page import packed_heads, why_html
 from litotes.explanation.page.map_codec import (
     N_LEVELS,
     as_factors,

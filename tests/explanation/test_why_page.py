@@ -16,7 +16,7 @@ from litotes.core.text import harmless
 from litotes.core.values import Answer
 from litotes.encoder.pretrained import Pretrained
 from litotes.explanation.explanation import Explanation
-from litotes.explanation.page.html import why_html
+from litotes.explanation.page import why_html
 
 VOID = {"meta", "input", "br", "link", "img", "hr"}
 NASTY = (

@@ -10,8 +10,7 @@ import torch
 from tiny_models import KINDS, TEXTS, model_of
 
 from litotes.encoder import pretrained
-from litotes.explanation.explanation import Explanation
-from litotes.explanation.word_maps import MOST_WORDS, word_maps
+from litotes.explanation.explanation import MOST_WORDS, Explanation, word_maps
 from litotes.model.checkpoint import Model
 from litotes.prediction.predictor import Predictor
 

@@ -14,15 +14,22 @@ from torch import nn
 from litotes.core.errors import UserError
 from litotes.core.values import Task
 from litotes.encoder import pretrained
-from litotes.explanation.analyses.faithfulness.measure import (
+from litotes.explanation.analyses.faithfulness import (
     FEWEST,
-    FaithfulnessMeasure,
+    FaithfulnessAnalysis,
     Ranking,
     bootstrap_means,
 )
-from litotes.explanation.attribution import METHODS, Question, by_weight
+from litotes.explanation.attribution import (
+    METHODS,
+    SHARES,
+    Question,
+    by_weight,
+    faithfulness,
+    n_words,
+    order_of,
+)
 from litotes.explanation.observation import observe
-from litotes.explanation.word_removal import SHARES, faithfulness, n_words, order_of
 from litotes.model.checkpoint import Model
 
 STARS = Task("stars", ())
@@ -191,7 +198,7 @@ def test_the_same_text_is_asked_once(dense: Model, monkeypatch: pytest.MonkeyPat
 
 
 def ranking_of(model: Model, texts: list[str], **options: object) -> Ranking:
-    analysis = FaithfulnessMeasure(model, **options)  # type: ignore[arg-type]
+    analysis = FaithfulnessAnalysis(model, **options)  # type: ignore[arg-type]
     for read in model.tokenizer.read(texts):
         analysis.add(observe(model, [read])[0])
     return analysis.result()
@@ -258,9 +265,9 @@ def test_the_first_texts_are_measured_and_this_is_said(tiny: pretrained.Pretrain
 
 def test_a_wrong_method_or_task_is_told(dense: Model) -> None:
     with pytest.raises(UserError, match="Did you mean 'occlusion'"):
-        FaithfulnessMeasure(dense, methods=("oclusion",))
+        FaithfulnessAnalysis(dense, methods=("oclusion",))
     with pytest.raises(UserError, match="sentiment"):
-        FaithfulnessMeasure(dense, task="sarcasm")
+        FaithfulnessAnalysis(dense, task="sarcasm")
 
 
 def test_intervals_cover_the_mean_about_as_often_as_they_say() -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 
 from litotes.core.storage import sha256_of
-from litotes.explanation.analyses.patterns.network import load_network
+from litotes.explanation.analyses.map_patterns import load_network
 from reproduction.patterns import (
-    PACKAGE_WEIGHTS,
     SHA256,
+    WEIGHTS,
     confusion_of,
     generate,
     label_maps,
@@ -32,7 +32,7 @@ def test_generated_maps_are_attention() -> None:
 
 
 def test_the_shipped_weights_are_those_the_training_states() -> None:
-    assert sha256_of(PACKAGE_WEIGHTS) == SHA256
+    assert sha256_of(WEIGHTS) == SHA256
     assert sum(parameter.numel() for parameter in load_network().parameters()) < 60_000
 
 

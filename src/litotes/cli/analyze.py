@@ -67,8 +67,7 @@ def run(options: argparse.Namespace) -> None:
 
 def _analyze(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, print_lines, progress, say
-    from litotes.explanation.analyses.analyze import Subject, analyze
-    from litotes.explanation.analyses.output import write_analysis
+    from litotes.explanation.analyses.analyze import Subject, analyze, write_analysis
     from litotes.model.checkpoint import load_model
 
     analyses = _pick_analyses(options.only)
@@ -99,7 +98,7 @@ def _analyze(options: argparse.Namespace) -> None:
         print_lines("", str(Path(options.out) / "report.html"))
 
 
-def _pick_analyses(only: str | None) -> Mapping[str, Analysis]:
+def _pick_analyses(only: str | None) -> Mapping[str, type[Analysis]]:
     from litotes.core.registry import pick
     from litotes.explanation.analyses import ANALYSES
 
@@ -116,7 +115,6 @@ def _parse_options(changes: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
     from litotes.explanation.analyses import ANALYSES
     from litotes.training.recipe import apply_changes
 
-    measures = {name: analysis.measure for name, analysis in ANALYSES.items()}
     by_analysis: dict[str, Any] = {}
     apply_changes(by_analysis, changes)
     for name, options in by_analysis.items():
@@ -125,12 +123,12 @@ def _parse_options(changes: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
                 f"--set {name}: write it as NAME.OPTION=VALUE, for example --set"
                 " faithfulness.n_texts=200."
             )
-        check_options(measures, name, "analysis", options)
+        check_options(ANALYSES, name, "analysis", options)
     return by_analysis
 
 
 def _load_base(
-    tuned_from: str | None, model: Model, analyses: Mapping[str, Analysis]
+    tuned_from: str | None, model: Model, analyses: Mapping[str, type[Analysis]]
 ) -> Encoder | None:
     """The encoder the model was tuned from, if an analysis needs it and it is known.
 
@@ -142,7 +140,7 @@ def _load_base(
 
     if tuned_from is None and is_here(model.base):
         tuned_from = model.base
-    needs_base = any(analysis.measure.needs_base for analysis in analyses.values())
+    needs_base = any(analysis.needs_base for analysis in analyses.values())
     return pretrained.load(tuned_from).encoder if tuned_from and needs_base else None
 
 

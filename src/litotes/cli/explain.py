@@ -50,8 +50,7 @@ def run(options: argparse.Namespace) -> None:
     from litotes.core.errors import has_extra
     from litotes.core.storage import find_target
     from litotes.explanation.attribution import available_methods
-    from litotes.explanation.explain import METHOD, chosen_methods
-    from litotes.explanation.writing import check_format, write_explanation
+    from litotes.explanation.explain import METHOD, check_format, chosen_methods, write_explanation
     from litotes.model.folder import kind_of
     from litotes.prediction.predictor import Predictor
 

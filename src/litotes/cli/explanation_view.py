@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from litotes.cli.display import print_lines, print_rendered, print_table, visible
 from litotes.core.numbers import format_signed
 from litotes.explanation.attribution import by_weight
-from litotes.explanation.shaded_text import segments, unread
+from litotes.explanation.explanation import segments, unread
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> None:
 def _analyses() -> dict[str, str]:
     from litotes.explanation.analyses import ANALYSES
 
-    return {name: _with_options(analysis.measure) for name, analysis in ANALYSES.items()}
+    return {name: _with_options(analysis) for name, analysis in ANALYSES.items()}
 
 
 def _heads() -> dict[str, str]:

@@ -1,5 +1,5 @@
 """One answer, explained: every method's weights and how faithful they are, which words left where,
-and the attention maps.
+and the attention maps; and the explanation as a file.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from numpy.typing import NDArray
@@ -14,26 +15,26 @@ from numpy.typing import NDArray
 from litotes.core.errors import UserError, require_extra
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.registry import unknown_name
-from litotes.core.values import Answer, Task
+from litotes.core.storage import write_bytes, write_json, write_text
+from litotes.core.values import Answer, Task, WordPrediction
 from litotes.encoder.tokenizer import ReadText
 from litotes.explanation.attribution import (
     ASKING,
     METHODS,
     Question,
+    RuntimeQuestion,
     TextQuestion,
-    WordWeights,
     available_methods,
+    faithfulness,
+    number_of,
+    order_of,
 )
-from litotes.explanation.attribution.question import RuntimeQuestion, number_of
-from litotes.explanation.explanation import Explanation, Faithfulness, LayerMaps, Shading
-from litotes.explanation.trace import Trace, trace_of
-from litotes.explanation.word_removal import faithfulness, order_of
+from litotes.explanation.explanation import Explanation, LayerMaps, Shading, Trace
 from litotes.model.calibration import apply_to_each
 from litotes.model.folder import name_model
 from litotes.model.runtime import Runtime
 
 if TYPE_CHECKING:
-    from litotes.explanation.observation import Observation
     from litotes.model.checkpoint import Model
 
 METHOD = "occlusion"
@@ -42,6 +43,8 @@ METHOD = "occlusion"
 
 The test takes words away, as it does itself.
 """
+
+FORMATS = (".html", ".json", ".svg", ".png")
 
 
 def explain(
@@ -61,24 +64,34 @@ def explain(
     methods: those to run as well as `method`; None: all. is_tested: how faithful each of them is,
     is measured as well. answered_at_layer: after how many layers an exit is sure of all answers.
     """
-    from litotes.explanation.observation import observe  # imports torch
+    from litotes.explanation.observation import observe, trace_of  # imports torch
 
-    chosen = chosen_methods(method, methods)
+    progress = _Progress(watch, chosen_methods(method, methods))
     _check_has_words(read)
-    observation = observe(model, [read], device=model.classifier.device)[0]
-    progress = _progress(watch, chosen)
+    [observation] = observe(model, [read], device=model.classifier.device)
     label = number_of(answers[task.name], task)
     question = Question(model, observation, task, label, progress.report)
     spec = model.classifier.encoder.spec
+    layers = []
+    for view, effective in zip(observation.layers, observation.effective, strict=True):
+        layers.append(
+            LayerMaps(
+                heads=view.heads,
+                origin=tuple(view.origin.tolist()),
+                standard=view.weights.cpu(),
+                effective=effective.maps.cpu(),
+                n_null=tuple(effective.n_null.tolist()),
+            )
+        )
     return Explanation(
         read=read,
         task=task.name,
         answers=answers,
         probabilities=_probabilities(question, observation.logits[task.name][None].numpy()),
         method=method,
-        shadings=_shadings(question, chosen, progress, is_tested=is_tested),
+        shadings=_shadings(question, progress, is_tested=is_tested),
         trace=trace_of(observation),
-        layers=_maps(observation),
+        layers=tuple(layers),
         model=name_model(model.base, model.classifier.head_name, spec.pruning),
         answered_at_layer=answered_at_layer,
     )
@@ -99,9 +112,8 @@ def explain_by_asking(
     """The same by the methods that ask for other answers alone (`ASKING`), without torch; what
     happens in the layers is not known.
     """
-    chosen = chosen_methods(method, ASKING if methods is None else methods)
+    progress = _Progress(watch, chosen_methods(method, ASKING if methods is None else methods))
     _check_has_words(read)
-    progress = _progress(watch, chosen)
     label = number_of(answers[task.name], task)
     question = RuntimeQuestion(runtime, read, task, label, progress.report)
     return Explanation(
@@ -110,64 +122,12 @@ def explain_by_asking(
         answers=answers,
         probabilities=_probabilities(question, question.logits([read.pieces])),
         method=method,
-        shadings=_shadings(question, chosen, progress, is_tested=is_tested),
+        shadings=_shadings(question, progress, is_tested=is_tested),
         trace=Trace(read.written, (None,) * len(read.written), ()),
         layers=(),
         model=runtime.name,
         answered_at_layer=answered_at_layer,
     )
-
-
-def _check_has_words(read: ReadText) -> None:
-    if read.pieces.unreadable or not read.words:
-        raise UserError(
-            "The model's tokenizer finds no word that it knows in this text: there is nothing to"
-            " explain."
-        )
-
-
-def _progress(watch: Watch, chosen: Sequence[str]) -> _Progress:
-    return _Progress(watch, [*chosen, "taking words away"])
-
-
-@dataclass
-class _Progress:
-    """How many of the steps are done. Also reported between the batches of a step, so that a caller
-    who watches may stop there.
-    """
-
-    watch: Watch
-    steps: Sequence[str]
-    n_done: int = 0
-
-    def report(self) -> None:
-        step = self.steps[self.n_done] if self.n_done < len(self.steps) else ""
-        self.watch("explaining", self.n_done, len(self.steps), step)
-
-
-def _shadings(
-    question: TextQuestion, chosen: Sequence[str], progress: _Progress, *, is_tested: bool
-) -> dict[str, Shading]:
-    weights: dict[str, WordWeights] = {}
-    for name in chosen:
-        progress.report()
-        # one of `ASKING` uses no more than a TextQuestion has; the others were given a Question
-        weights[name] = METHODS[name]().weigh(cast(Question, question))
-        progress.n_done += 1
-    progress.report()
-    tested = _test(question, weights) if is_tested else {}
-    progress.n_done += 1
-    progress.report()
-    shadings = {}
-    for name, one in weights.items():
-        is_signed = METHODS[name].is_signed
-        shadings[name] = Shading(name, is_signed, one.weights, one.error, tested.get(name))
-    return shadings
-
-
-def _test(question: TextQuestion, weights: Mapping[str, WordWeights]) -> dict[str, Faithfulness]:
-    orders = {name: order_of(question, one) for name, one in weights.items()}
-    return faithfulness(question, orders)
 
 
 def chosen_methods(method: str, methods: Sequence[str] | None = None) -> list[str]:
@@ -184,6 +144,51 @@ def chosen_methods(method: str, methods: Sequence[str] | None = None) -> list[st
     return [name for name in available if methods is None or name == method or name in methods]
 
 
+def _check_has_words(read: ReadText) -> None:
+    if read.pieces.unreadable or not read.words:
+        raise UserError(
+            "The model's tokenizer finds no word that it knows in this text: there is nothing to"
+            " explain."
+        )
+
+
+@dataclass
+class _Progress:
+    """How many of the methods are done; taking words away is one more step. Also reported between
+    the batches of a step, so that a caller who watches may stop there.
+    """
+
+    watch: Watch
+    methods: Sequence[str]
+    n_done: int = 0
+
+    def report(self) -> None:
+        steps = [*self.methods, "taking words away", ""]
+        self.watch("explaining", self.n_done, len(steps) - 1, steps[self.n_done])
+
+    def step(self) -> None:
+        self.n_done += 1
+        self.report()
+
+
+def _shadings(
+    question: TextQuestion, progress: _Progress, *, is_tested: bool
+) -> dict[str, Shading]:
+    weights = {}
+    progress.report()
+    for name in progress.methods:
+        # one of `ASKING` uses no more than a TextQuestion has; the others were given a Question
+        weights[name] = METHODS[name]().weigh(cast(Question, question))
+        progress.step()
+    orders = {name: order_of(question, one) for name, one in weights.items()}
+    tested = faithfulness(question, orders) if is_tested else {}
+    progress.step()
+    return {
+        name: Shading(name, METHODS[name].is_signed, one.weights, one.error, tested.get(name))
+        for name, one in weights.items()
+    }
+
+
 def _probabilities(question: TextQuestion, logits: NDArray[Any]) -> dict[str, float]:
     """logits: of the text, (1, class)"""
     if question.task.is_regression:
@@ -193,16 +198,35 @@ def _probabilities(question: TextQuestion, logits: NDArray[Any]) -> dict[str, fl
     return dict(zip(question.task.labels, probabilities[0].tolist(), strict=True))
 
 
-def _maps(observation: Observation) -> tuple[LayerMaps, ...]:
-    layers = []
-    for view, effective in zip(observation.layers, observation.effective, strict=True):
-        layers.append(
-            LayerMaps(
-                heads=view.heads,
-                origin=tuple(view.origin.tolist()),
-                standard=view.weights.cpu(),
-                effective=effective.maps.cpu(),
-                n_null=tuple(effective.n_null.tolist()),
-            )
+def check_format(file: Path) -> None:
+    if file.suffix.lower() not in FORMATS:
+        raise UserError(
+            f"{file}: an explanation is written as {', '.join(FORMATS)}. End the name in one"
+            " of them, e.g. why.html."
         )
-    return tuple(layers)
+    if file.suffix.lower() != ".json":  # these show what torch saw in every layer
+        require_extra("train", f"{file}: a page or a picture", instead=", or write .json")
+
+
+def write_explanation(
+    explanation: Explanation, file: Path, *, locus: WordPrediction | None = None
+) -> None:
+    """A page (.html), the numbers (.json) or a picture (.svg, .png).
+
+    locus: what a model of words marks in the same text, for a page and for the numbers.
+    """
+    check_format(file)
+    suffix = file.suffix.lower()
+    if suffix == ".html":
+        from litotes.explanation.page import why_html
+
+        write_text(file, why_html(explanation, locus))
+    elif suffix == ".json":
+        marks = {} if locus is None else {"locus": locus.as_json()}
+        write_json(file, explanation.as_json() | marks)
+    else:
+        # drawing needs matplotlib, which is slow to import
+        from litotes.core.figures import render_figure
+        from litotes.explanation.figures import explanation_figure
+
+        write_bytes(file, render_figure(explanation_figure(explanation), suffix[1:]))

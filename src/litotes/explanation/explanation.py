@@ -1,20 +1,23 @@
 """What one answer rests on: the value that `litotes explain`, the page and Python share.
 
 Everything is kept as the model saw it, by pieces; words are what people read, so every method says
-how much each word counts.
+how much each word counts. Nothing here imports torch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from litotes.core.pages import render
 from litotes.core.text import one_line
-from litotes.core.values import Answer
+from litotes.core.values import Answer, label_text
 from litotes.encoder.tokenizer import ReadText
-from litotes.explanation.shaded_text import answer_in_words, notebook_html
-from litotes.explanation.trace import Trace
 from litotes.model.calibration import label_to_explain
 
 if TYPE_CHECKING:
@@ -22,6 +25,18 @@ if TYPE_CHECKING:
 
 MOST_WEIGHTS = 10_000_000
 """That a JSON file holds: some 80 MB. A text of 512 pieces has ten times as many."""
+
+MOST_WORDS = 64
+"""Between which every weight is given.
+
+For longer texts only what each word receives is given: 4,096 cells cannot be read.
+"""
+
+N_SHADES = 8
+"""Steps from nothing to the greatest weight; the page's style sheet has a rule for each."""
+
+_MOST_UNREAD = 300
+"""Characters shown of what the model did not read."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +83,45 @@ class Shading:
     error: Mapping[str, float]
     faithfulness: Faithfulness | None = None
 
+    @property
+    def steps(self) -> list[int]:
+        """From −N_SHADES to N_SHADES, of which the text's greatest weight has one end; 0 near 0."""
+        greatest = max(map(abs, self.weights), default=0.0) or 1.0
+        return [round(N_SHADES * weight / greatest) for weight in self.weights]
+
+    def as_json(self) -> dict[str, Any]:
+        content = asdict(self)
+        del content["method"]
+        if self.faithfulness is None:
+            del content["faithfulness"]
+        return content
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One text on its way through the layers.
+
+    left_after: for each piece the layer, from 0, after whose attention it left; None for those that
+    stayed to the end.
+    heads: the attention heads used in each layer, (layer, …); empty where no layer was looked at.
+    """
+
+    written: tuple[str, ...]
+    left_after: tuple[int | None, ...]
+    heads: tuple[tuple[int, ...], ...]
+
+    @cached_property
+    def seen(self) -> tuple[tuple[bool, ...], ...]:
+        """Whether a layer sees the keys and values of a piece. (layer, piece)"""
+        return tuple(
+            tuple(left is None or left >= layer for left in self.left_after)
+            for layer in range(len(self.heads))
+        )
+
+    def there(self, layer: int) -> tuple[str, ...]:
+        """The pieces `layer` sees, in writing."""
+        return tuple(compress(self.written, self.seen[layer]))
+
 
 @dataclass(frozen=True)
 class LayerMaps:
@@ -87,6 +141,16 @@ class LayerMaps:
 
     def __repr__(self) -> str:
         return one_line(self, n_heads=len(self.heads), n_pieces=len(self.origin))
+
+    def as_json(self) -> dict[str, Any]:
+        """Four digits: enough to draw and to compare by, and a quarter of the size."""
+        return {
+            "heads": self.heads,
+            "origin": self.origin,
+            "n_null": self.n_null,
+            "standard": _rounded(self.standard.tolist()),
+            "effective": _rounded(self.effective.tolist()),
+        }
 
 
 @dataclass(frozen=True)
@@ -142,8 +206,8 @@ class Explanation:
     @property
     def n_words_seen(self) -> tuple[int, ...]:
         """Of how many words each layer still sees a piece. (layer,)"""
-        n_layers, lefts = len(self.layers), self.left_at_layer
-        last_seen = [n_layers if left is None else left for left in lefts]
+        n_layers = len(self.layers)
+        last_seen = [n_layers if left is None else left for left in self.left_at_layer]
         return tuple(sum(last >= layer for last in last_seen) for layer in range(n_layers))
 
     @property
@@ -157,8 +221,18 @@ class Explanation:
         n_words = len(self.read.words)
         return sum(2 * n >= n_words for n in self.n_words_seen) - 1
 
+    @property
+    def n_weights(self) -> int:
+        """Of all maps, standard and effective."""
+        return sum(2 * layer.standard.numel() for layer in self.layers)
+
     def as_json(self, *, maps: bool = True) -> dict[str, Any]:
         """Numbers and words; maps: with every layer's attention, which is most of it."""
+        words = []
+        for word, left in zip(self.read.words, self.left_at_layer, strict=True):
+            place = {"start": word.start, "end": word.end, "is_pair": word.is_pair}
+            words.append({"word": word.written, **place, "left_at_layer": left})
+        pieces = zip(self.read.written, self.trace.left_after, strict=True)
         content: dict[str, Any] = {
             "text": self.read.text,
             "pair": self.read.pair,
@@ -168,108 +242,150 @@ class Explanation:
             "answers": {name: answer.as_json() for name, answer in self.answers.items()},
             "probabilities": dict(self.probabilities),
             "method": self.method,
-            "words": self._words_json(),
-            "shadings": {name: _shading_json(shading) for name, shading in self.shadings.items()},
-            "pieces": self._pieces_json(),
+            "words": words,
+            "shadings": {name: shading.as_json() for name, shading in self.shadings.items()},
+            "pieces": [{"piece": piece, "left_at_layer": left} for piece, left in pieces],
             "attention_heads": [list(heads) for heads in self.trace.heads],
         }
         if isinstance(self.answers[self.task].label, tuple):
             content["explained_label"] = self.answer.label
         if self.answered_at_layer is not None:
             content["answered_at_layer"] = self.answered_at_layer
-        return content | self._layers_json() if maps or not self.layers else content
+        if not self.layers:
+            looking = "Looking at layers needs torch: `pip install 'litotes[train]'`."
+            return content | {"layers_left_out": looking}
+        if not maps:
+            return content
+        if self.n_weights <= MOST_WEIGHTS:
+            return content | {"layers": [layer.as_json() for layer in self.layers]}
+        left_out = (
+            f"{self.n_weights:,} weights are too many for JSON; why.html holds them,"
+            " Predictor.explain gives them."
+        )
+        return content | {"layers_left_out": left_out}
 
     def exit_in_words(self) -> str:
         """After which layer the text is answered; nothing for a model without exits."""
         n_layers, layer = len(self.layers), self.answered_at_layer
         if layer is None:
             return ""
-        place = "by a table of pieces, before the first layer" if layer == 0 else ""
+        place = f"after layer {layer}" + (f" of {n_layers}" if n_layers else "")
+        if layer == 0:
+            place = "by a table of pieces, before the first layer"
+        early = f"Texts may leave early in this model: it answers this one {place}."
         if not self.layers:  # the model was only asked, with its exits
-            place = place or f"after layer {layer}"
-            return f"Texts may leave early in this model: it answers this one {place}."
+            return early
         if layer == n_layers:
             return f"No exit is sure of this text: it goes through all {n_layers} layers."
-        place = place or f"after layer {layer} of {n_layers}"
-        return (
-            f"Texts may leave early in this model: it answers this one {place}. What is explained"
-            f" is the answer of all {n_layers} layers."
-        )
-
-    def _layers_json(self) -> dict[str, Any]:
-        if not self.layers:
-            looking = "Looking at layers needs torch: `pip install 'litotes[train]'`."
-            return {"layers_left_out": looking}
-        if self.n_weights <= MOST_WEIGHTS:
-            return {"layers": [_maps_json(layer) for layer in self.layers]}
-        left_out = (
-            f"{self.n_weights:,} weights are too many for JSON; why.html holds them,"
-            " Predictor.explain gives them."
-        )
-        return {"layers_left_out": left_out}
-
-    def _words_json(self) -> list[dict[str, Any]]:
-        content = []
-        for word, left in zip(self.read.words, self.left_at_layer, strict=True):
-            place = {"start": word.start, "end": word.end, "is_pair": word.is_pair}
-            content.append({"word": word.written, **place, "left_at_layer": left})
-        return content
-
-    def _pieces_json(self) -> list[dict[str, Any]]:
-        content = []
-        for piece, left in zip(self.read.written, self.trace.left_after, strict=True):
-            content.append({"piece": piece, "left_at_layer": left})
-        return content
+        return f"{early} What is explained is the answer of all {n_layers} layers."
 
     def _repr_html_(self) -> str:
         """In a notebook: the answer, and the text shaded by the method to show first."""
-        shading = self.shadings[self.method]
-        note = f"{self.model}; shaded by {self.method.replace('_', ' ')}"
-        if shading.is_signed:
-            note += " (blue: for the answer; orange, dotted: against it)"
-        title = f"{self.task}: {answer_in_words(self.answer)}"
-        return notebook_html(self.read, shading.weights, title=title, note=note)
-
-    @property
-    def n_weights(self) -> int:
-        """Of all maps, standard and effective."""
-        return sum(2 * layer.standard.numel() for layer in self.layers)
+        return render(
+            "explanation/notebook.html",
+            explained=self,
+            shading=self.shadings[self.method],
+            answer=answer_in_words(self.answer),
+            segments=segments,
+            unread_shown=unread_shown,
+            n_shades=N_SHADES,
+        )
 
 
-def _shading_json(shading: Shading) -> dict[str, Any]:
-    content: dict[str, Any] = {
-        "is_signed": shading.is_signed,
-        "weights": list(shading.weights),
-        "error": dict(shading.error),
-    }
-    if shading.faithfulness is not None:
-        content["faithfulness"] = _faithfulness_json(shading.faithfulness)
-    return content
+def answer_in_words(answer: Answer) -> str:
+    """`sarcastic, 87 % sure`; a regression's number as it is."""
+    if answer.probability is None:
+        is_number = isinstance(answer.label, float)
+        return f"{answer.label:.3g}" if is_number else label_text(answer.label, digits=3)
+    # no model is certain, whatever floating point says
+    sure = "over 99 %" if answer.probability >= 0.995 else f"{answer.probability * 100:.0f} %"
+    return f"{answer.label}, {sure} sure"
 
 
-def _faithfulness_json(faithfulness: Faithfulness) -> dict[str, Any]:
-    return {
-        "comprehensiveness": faithfulness.comprehensiveness,
-        "sufficiency_loss": faithfulness.sufficiency_loss,
-        "deletion": _curve_json(faithfulness.deletion),
-        "sufficiency": _curve_json(faithfulness.sufficiency),
-    }
+# The text in words and what stands between them, for the page, the figure, the terminal and a
+# notebook.
 
 
-def _curve_json(curve: Curve) -> dict[str, Any]:
-    return {"shares": curve.shares, "values": curve.values}
+def segments(read: ReadText, *, is_pair: bool) -> Iterator[tuple[str, int | None]]:
+    """The text (or the pair) as far as it was read: words with their numbers, and what stands
+    between them with None.
+    """
+    text, end = _side(read, is_pair=is_pair), 0
+    for number, word in enumerate(read.words):
+        if word.is_pair == is_pair and word.end > end:
+            start = max(word.start, end)  # a tokenizer may let words share a letter
+            if start > end:
+                yield text[end:start], None
+            yield text[start : word.end], number
+            end = word.end
+    if rest := text[end : len(text) - len(unread(read, is_pair=is_pair))]:
+        yield rest, None
 
 
-def _maps_json(layer: LayerMaps) -> dict[str, Any]:
-    return {
-        "heads": layer.heads,
-        "origin": layer.origin,
-        "n_null": layer.n_null,
-        "standard": _rounded(layer.standard),
-        "effective": _rounded(layer.effective),
-    }
+def unread(read: ReadText, *, is_pair: bool) -> str:
+    """What follows the last word that was read, where a text had to be cut."""
+    end = max((word.end for word in read.words if word.is_pair == is_pair), default=0)
+    rest = _side(read, is_pair=is_pair)[end:]
+    return rest if read.pieces.truncated and rest.strip() else ""
 
 
-def _rounded(maps: Tensor) -> Any:
-    """Four digits: enough to draw and to compare by, and a quarter of the size."""
-    return [[[round(weight, 4) for weight in row] for row in head] for head in maps.tolist()]
+def unread_shown(read: ReadText, *, is_pair: bool) -> str:
+    """The beginning of it; a book need not follow."""
+    rest = unread(read, is_pair=is_pair)
+    if len(rest) > _MOST_UNREAD:
+        rest = f"{rest[:_MOST_UNREAD]}… and {len(rest) - _MOST_UNREAD:,} more characters"
+    return rest
+
+
+def _side(read: ReadText, *, is_pair: bool) -> str:
+    return (read.pair or "") if is_pair else read.text
+
+
+# Attention between words, layer by layer: small enough to send and to draw, where the maps by piece
+# and attention head are not.
+
+
+def word_maps(explanation: Explanation) -> list[dict[str, Any]]:
+    """For every layer {"attention_heads": n, "received": {kind: (word)}, "between": {kind: (word,
+    word)} or None}.
+
+    kind: standard, effective. With A the mean over the attention heads that were there, word w
+    gives word v
+
+        B[w, v] = mean over pieces p of w of  sum over pieces q of v of  A[p, q],
+
+    and v receives the mean of B[·, v] over the words and special pieces still there. Special pieces
+    ([CLS]) and a fused piece are no words, so the rows of B need not add up to 1. A word that has
+    left has 0 everywhere.
+    """
+    # (piece,)
+    word_of = np.array([-1 if word is None else word for word in explanation.read.word_of()])
+    n_words, layers = len(explanation.read.words), []
+    for layer in explanation.layers:
+        origin = np.array(layer.origin)  # (place,): which piece is where in this layer
+        is_piece = origin >= 0
+        owner = np.where(is_piece, word_of[origin.clip(min=0)], -1)  # (place,)
+        holds = (owner == np.arange(n_words)[:, None]).astype(np.float32)  # (word, place)
+        # a word's mean over its pieces; 0 for one that has left
+        rows = holds / holds.sum(1, keepdims=True).clip(min=1)
+        is_special = is_piece & (owner < 0)
+        n_askers = max(int(holds.any(1).sum() + is_special.sum()), 1)
+        received, between = {}, {}
+        for kind, maps in (("standard", layer.standard), ("effective", layer.effective)):
+            mean = maps.float().numpy().sum(0) / max(len(layer.heads), 1)  # (query, key)
+            onto = mean @ holds.T  # (query, word)
+            received[kind] = _rounded((rows.sum(0) + is_special) @ onto / n_askers)
+            between[kind] = _rounded(rows @ onto)
+        layers.append(
+            {
+                "attention_heads": len(layer.heads),
+                "received": received,
+                "between": between if n_words <= MOST_WORDS else None,
+            }
+        )
+    return layers
+
+
+def _rounded(weights: Any) -> Any:
+    """Nested lists of four digits."""
+    return np.asarray(weights, np.float64).round(4).tolist()

@@ -18,6 +18,7 @@ from litotes.encoder.encoder import Encoder
 from litotes.encoder.packing import pack
 from litotes.encoder.tokenizer import ReadText
 from litotes.explanation.effective_attention import EffectiveAttention, effective_attentions
+from litotes.explanation.explanation import Trace
 from litotes.model.checkpoint import Model
 
 KINDS = ("standard", "effective")
@@ -54,14 +55,13 @@ class Observation:
     @property
     def maps(self) -> dict[str, list[Tensor]]:
         """{kind: per layer (attention_head, query, key)}"""
-        return {
-            "standard": [view.weights for view in self.layers],
-            "effective": [effective.maps for effective in self.effective],
-        }
+        return _maps(self.layers, self.effective)
 
     @cached_property
-    def base_effective(self) -> tuple[EffectiveAttention, ...] | None:
-        return None if self.base is None else _effective(self.base)
+    def base_maps(self) -> dict[str, list[Tensor]]:
+        """The same of the encoder that the model was tuned from."""
+        layers = self.base or ()
+        return _maps(layers, _effective(layers))
 
 
 def observe(
@@ -113,3 +113,23 @@ def _by_text(traces: Sequence[LayerTrace], n_texts: int) -> list[tuple[TextAtten
 
 def _effective(layers: Sequence[TextAttention]) -> tuple[EffectiveAttention, ...]:
     return effective_attentions([(view.weights, view.value, view.mixed) for view in layers])
+
+
+def _maps(
+    layers: Sequence[TextAttention], effective: Sequence[EffectiveAttention]
+) -> dict[str, list[Tensor]]:
+    return {
+        "standard": [view.weights for view in layers],
+        "effective": [one.maps for one in effective],
+    }
+
+
+def trace_of(observation: Observation) -> Trace:
+    left: list[int | None] = [None] * len(observation.read.written)
+    for view in observation.layers:
+        for place in set(view.origin.tolist()) - set(view.stayed.tolist()):
+            if place >= 0:  # a fused piece stands for others
+                left[place] = view.layer
+    return Trace(
+        observation.read.written, tuple(left), tuple(view.heads for view in observation.layers)
+    )

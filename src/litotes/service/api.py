@@ -211,7 +211,7 @@ def _layers(explanation: ModelExplanation) -> list[dict[str, Any]]:
     """None where the model was only asked."""
     if not explanation.layers:
         return []
-    from litotes.explanation.word_maps import word_maps  # imports torch
+    from litotes.explanation.explanation import word_maps  # imports torch
 
     return word_maps(explanation)
 

@@ -8,7 +8,7 @@ import pytest
 from page_server import Opens
 from playwright.sync_api import Page, Route, expect
 
-from litotes.explanation.word_maps import word_maps
+from litotes.explanation.explanation import word_maps
 from litotes.prediction.predictor import Predictor
 
 pytestmark = pytest.mark.slow

@@ -1,23 +1,28 @@
-"""A corpus of texts goes through a model, and every analysis measures what happens inside."""
+"""A corpus of texts goes through a model, every analysis measures what happens inside, and a report
+says what was found.
+"""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-import torch
-
 from litotes.core.errors import UserError
+from litotes.core.figures import save_figure
 from litotes.core.machine import choose_device, trim_malloc
+from litotes.core.pages import render
 from litotes.core.progress import Watch, ignore_progress
+from litotes.core.storage import write_json, write_text
 from litotes.core.values import Example
 from litotes.core.version import __version__
 from litotes.data.corpus import Corpus
 from litotes.encoder.encoder import Encoder
 from litotes.encoder.tokenizer import ReadText
-from litotes.explanation.analyses.analysis import Analysis, Measure, Result
+from litotes.explanation.analyses import ANALYSES
+from litotes.explanation.analyses.analysis import Analysis, Result, interval, percent
 from litotes.explanation.observation import in_batches, observe
 from litotes.model.checkpoint import Model
 
@@ -70,17 +75,11 @@ class Subject:
     model: Model
     base: Encoder | None = None
 
-    def move_to(self, device: torch.device) -> None:
-        """Moves model and base there, in evaluation mode."""
-        self.model.classifier.to(device).eval()
-        if self.base is not None:
-            self.base.to(device).eval()
-
 
 def analyze(
     subject: Subject,
     corpus: Corpus,
-    analyses: Mapping[str, Analysis],
+    analyses: Mapping[str, type[Analysis]],
     *,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     n_texts: int | None = None,
@@ -90,23 +89,39 @@ def analyze(
 ) -> CorpusAnalysis:
     """Measures the texts of a corpus, or `n_texts` of them drawn at random, in constant memory.
 
-    options: {analysis: {option: value}} for measures that are not to be made with their defaults.
+    options: {analysis: {option: value}} for those that are not to be made with their defaults.
     """
+    model, base = subject.model, subject.base
     if not len(corpus):
         raise UserError(f"{corpus.name} has no texts here: nothing to analyse.")
-    _check_base(subject)
-    left_out = _unmet_needs(analyses, subject.base)
-    subject.move_to(choose_device(device))
-    measures: dict[str, Measure] = {}
-    for name in analyses:
-        if name not in left_out:
-            chosen = (options or {}).get(name, {})
-            measures[name] = analyses[name].measure(subject.model, **chosen)
-    examples = _draw(corpus, n_texts, seed)
-    n_truncated, n_unreadable = _measure(subject, examples, list(measures.values()), watch)
+    if base is not None:
+        _check_base(model, base)
+    left_out = _unmet_needs(analyses, base)
+    for module in (model.classifier, base):
+        if module is not None:
+            module.to(choose_device(device)).eval()
+    made = {
+        name: analysis(model, **(options or {}).get(name, {}))
+        for name, analysis in analyses.items()
+        if name not in left_out
+    }
+    examples = list(corpus)
+    # shuffled, so that an analysis of the first few texts sees all cells
+    random.Random(seed).shuffle(examples)
+    examples = examples[:n_texts]
+    n_truncated = n_unreadable = n_done = 0
+    for batch in _batches(model, examples):
+        n_truncated += sum(text.pieces.truncated for text in batch)
+        n_unreadable += sum(text.pieces.unreadable for text in batch)
+        for observation in observe(model, batch, base=base, device=model.classifier.device):
+            for analysis in made.values():
+                analysis.add(observation)
+            n_done += 1
+            watch("looking", n_done, len(examples), "")
+        trim_malloc()  # the maps of a batch take far more memory than what is kept of them
     results = {}
-    for name, measure in measures.items():
-        result = measure.result()
+    for name, analysis in made.items():
+        result = analysis.result()
         if nothing := result.nothing_to_say():
             left_out[name] = nothing
         else:
@@ -119,50 +134,45 @@ def analyze(
         n_unreadable=n_unreadable,
         results=results,
         left_out=left_out,
-        facts=_facts(subject.model),
+        facts=_facts(model),
         seed=seed,
     )
 
 
-def _unmet_needs(analyses: Mapping[str, Analysis], base: Encoder | None) -> dict[str, str]:
+def write_analysis(analysed: CorpusAnalysis, folder: Path) -> None:
+    """Writes analysis.json, each figure as SVG and as numbers, and the report that shows them."""
+    pictures = {}
+    for name, result in analysed.results.items():
+        svg = save_figure(folder / name, result.figure(), result.as_json(), with_png=False)
+        pictures[name] = svg.decode("utf-8")
+    write_text(folder / "report.html", report_html(analysed, pictures))
+    write_json(folder / "analysis.json", analysed.as_json())
+
+
+def report_html(analysed: CorpusAnalysis, pictures: Mapping[str, str]) -> str:
+    """The whole page. pictures: the SVG of each analysis that has one, as a file would hold it."""
+    return render(
+        "explanation/analyses/report.html",
+        analysed=analysed,
+        results=[analysed.results[name] for name in ANALYSES if name in analysed.results],
+        pictures=pictures,
+        interval=interval,
+        percent=percent,
+    )
+
+
+def _unmet_needs(analyses: Mapping[str, type[Analysis]], base: Encoder | None) -> dict[str, str]:
     """{analysis: what it needs} for those that cannot be made; an error if that is all of them."""
     needs: dict[str, str] = {}
     for name, analysis in analyses.items():
-        if analysis.measure.needs_base and base is None:
+        if analysis.needs_base and base is None:
             needs[name] = "needs --tuned-from"
-        elif missing := analysis.measure.missing_package():
+        elif missing := analysis.missing_package():
             needs[name] = missing
     if len(needs) == len(analyses):
         reasons = "; ".join(f"{name} {need}" for name, need in needs.items())
         raise UserError(f"Nothing can be analysed: {reasons}.")
     return needs
-
-
-def _draw(corpus: Corpus, n_texts: int | None, seed: int) -> Sequence[Example]:
-    """Shuffled, so that a measure of the first few texts sees all cells."""
-    examples = list(corpus)
-    random.Random(seed).shuffle(examples)
-    return examples[:n_texts]
-
-
-def _measure(
-    subject: Subject, examples: Sequence[Example], measures: Sequence[Measure], watch: Watch
-) -> tuple[int, int]:
-    """Shows every text to every measure. How many texts were longer than the model reads, and how
-    many unreadable.
-    """
-    n_truncated = n_unreadable = n_done = 0
-    for batch in _batches(subject.model, examples):
-        n_truncated += sum(text.pieces.truncated for text in batch)
-        n_unreadable += sum(text.pieces.unreadable for text in batch)
-        device = subject.model.classifier.device
-        for observation in observe(subject.model, batch, base=subject.base, device=device):
-            for measure in measures:
-                measure.add(observation)
-            n_done += 1
-            watch("looking", n_done, len(examples), "")
-        trim_malloc()  # the maps of a batch take far more memory than what is kept of them
-    return n_truncated, n_unreadable
 
 
 def _batches(model: Model, examples: Sequence[Example]) -> Iterator[list[ReadText]]:
@@ -187,13 +197,11 @@ def _facts(model: Model) -> dict[str, Any]:
     }
 
 
-def _check_base(subject: Subject) -> None:
+def _check_base(model: Model, base: Encoder) -> None:
     """Before and after can be compared layer by layer and head by head, or not at all."""
-    if subject.base is None:
-        return
-    spec, base_spec = subject.model.classifier.encoder.spec, subject.base.spec
     for size in ("n_layers", "n_attention_heads", "n_vocabulary"):
-        expected, found = getattr(spec, size), getattr(base_spec, size)
+        expected = getattr(model.classifier.encoder.spec, size)
+        found = getattr(base.spec, size)
         if expected != found:
             raise UserError(
                 f"--tuned-from: the encoder given has {size} = {found}, the model {expected}; it"

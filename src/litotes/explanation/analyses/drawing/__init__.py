@@ -1,1 +1,0 @@
-"""What the figures of all analyses share."""

@@ -1,0 +1,131 @@
+"""effective: how much of the attention reaches the output.
+
+Brunner et al. 2020, arXiv 1908.04211; Sun and Marasović 2021, arXiv 2105.08855, §2:
+
+    A⊥ = A − (the projection of A onto the left null space of V),   A⊥ V = A V
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import torch
+from torch import Tensor
+
+from litotes.explanation.analyses.analysis import (
+    Analysis,
+    Number,
+    Result,
+    RunningMean,
+    Table,
+    half_widths,
+    means,
+)
+from litotes.explanation.analyses.drawing import HeadMap, maps_figure, single_map
+from litotes.explanation.observation import Observation
+from litotes.model.checkpoint import Model
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_DISTINCT = 0.5  # dimensions: where null spaces differ less, their map would show one colour
+
+
+@dataclass(frozen=True)
+class Effective(Result):
+    """Tables are (layer, attention_head), means over texts.
+
+    null_share: the length of what does nothing beside that of the map, ‖A − A⊥‖ / ‖A‖ = √(1 −
+    cosine²).
+    cosine: between A and A⊥. negative: the share of A⊥ below 0.
+    n_null: the dimension of the null space. same: the share of texts whose two maps are one, for a
+    text has to be longer than a head is wide before anything can hide; head_width says how wide.
+    error: the largest ‖A⊥V − O‖ / ‖O‖ seen: what is called effective must give the output, up to
+    rounding.
+    """
+
+    name: ClassVar[str] = "effective"
+    head_width: int
+    null_share: Table
+    cosine: Table
+    negative: Table
+    n_null: Table
+    same: Number
+    mean_null_share: Number
+    mean_null_share_half_width: Number
+    error: float
+
+    def nothing_to_say(self) -> str | None:
+        if self.same != 1.0:
+            return None
+        return (
+            f"says nothing of texts so short: with at most {self.head_width} pieces all of their"
+            " attention is effective"
+        )
+
+    def figure(self) -> Figure:
+        """How long the part of every attention head's map is that does nothing, and how far what is
+        left looks like the whole.
+        """
+        shown = {
+            "Length of what does nothing": (self.null_share, "‖A − A⊥‖ / ‖A‖"),
+            "Likeness of both maps": (self.cosine, "cosine of A and A⊥"),
+            "Share of the effective map below 0": (self.negative, "share of Σ |A⊥|"),
+        }
+        groups = [
+            single_map(title, values, unit, low=0, high=1)
+            for title, (values, unit) in shown.items()
+        ]
+        title, unit = "Dimension of what can hide", "dimension, mean over texts"
+        known = HeadMap(title, self.n_null).known_values
+        if max(known) - min(known) > _DISTINCT:
+            groups.append(single_map(title, self.n_null, unit, low=0, step=1))
+        return maps_figure(groups)
+
+
+class EffectiveAnalysis(Analysis):
+    """How much of the attention never reaches the output (effective attention)."""
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model)
+        names = ("null_share", "cosine", "negative", "n_null")
+        self.tables = {name: RunningMean(*self.shape) for name in names}
+        self.same, self.mean_null_share = RunningMean(), RunningMean()
+        self.error = 0.0
+
+    def add(self, observation: Observation) -> None:
+        self.n_texts += 1
+        found: dict[str, list[Tensor]] = {name: [] for name in self.tables}
+        for view, effective in zip(observation.layers, observation.effective, strict=True):
+            whole, part = view.weights, effective.maps  # (attention_head, query, key)
+            length = whole.flatten(1).norm(dim=-1)
+            below = part.clamp(max=0).abs().sum((-2, -1))
+            found["null_share"].append((whole - part).flatten(1).norm(dim=-1) / length)
+            found["cosine"].append(cosine(whole, part))
+            found["negative"].append(below / part.abs().sum((-2, -1)).clamp(min=1e-12))
+            found["n_null"].append(effective.n_null)
+            away = (part @ view.value - view.mixed).norm()
+            self.error = max(self.error, float(away / view.mixed.norm().clamp(min=1e-12)))
+        tables = {name: self.by_head(observation, values) for name, values in found.items()}
+        for name, table in tables.items():
+            self.tables[name].add(table)
+        n_null = tables["n_null"]
+        self.mean_null_share.add(tables["null_share"].nanmean())
+        self.same.add((n_null[~n_null.isnan()] == 0).double().mean())
+
+    def result(self) -> Effective:
+        return Effective(
+            n_texts=self.n_texts,
+            head_width=self.spec.head_width,
+            **means(self.tables),
+            same=means(self.same),
+            mean_null_share=means(self.mean_null_share),
+            mean_null_share_half_width=half_widths(self.mean_null_share),
+            error=self.error,
+        )
+
+
+def cosine(one: Tensor, other: Tensor) -> Tensor:
+    """Between maps laid flat, (attention_head, query, key) → (attention_head,)."""
+    return torch.cosine_similarity(one.flatten(1), other.flatten(1), dim=-1)

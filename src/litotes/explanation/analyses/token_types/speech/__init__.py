@@ -1,1 +1,0 @@
-"""Parts of speech of English words, without a download."""

@@ -1,0 +1,354 @@
+"""How much each word counts for an answer, and whether the answer really rests on those words.
+
+A new method is a class here (one that asks for answers) or in inside.py (one that looks into the
+layers), and one line in `METHODS`. Nothing here imports torch.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from litotes.core.errors import has_extra
+from litotes.core.registry import LazyTable
+from litotes.core.values import Answer, Task
+from litotes.encoder.tokenizer import Pieces, ReadText
+from litotes.explanation.explanation import Curve, Faithfulness
+from litotes.model.calibration import Calibration, label_to_explain
+from litotes.model.runtime import Runtime, compute_logits, to_answers
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from litotes.explanation.observation import Observation
+    from litotes.model.checkpoint import Model
+
+_N_TEXTS = 32
+"""Asked of a runtime at a time; in between the work can be ended."""
+
+
+class TextQuestion(ABC):
+    """One answer of a model, asked about by changing the text. label: its number among the task's
+    labels; 0 for a regression.
+
+    What is explained is the log odds of the label, with the calibration the model answers with:
+
+        F = z_c / T − log Σ_{k ≠ c} e^{z_k / T} = log p_c / (1 − p_c)
+
+    of two labels the difference of the logits, of one label of several the logit over T, for a
+    regression the value. Where one label is chosen, a logit alone would not
+    do: what moves all logits alike changes no answer.
+    """
+
+    task: Task
+    label: int
+
+    @property
+    @abstractmethod
+    def read(self) -> ReadText:
+        """The text."""
+
+    @property
+    @abstractmethod
+    def calibration(self) -> Calibration:
+        """Of the task."""
+
+    @abstractmethod
+    def logits(self, texts: Sequence[Pieces]) -> NDArray[Any]:
+        """Of the task, (text, class)."""
+
+    def scores(self, texts: Sequence[Pieces]) -> NDArray[np.float64]:
+        """F of other texts, the answer still being the one given to this. (text,)"""
+        logits = self.logits(texts).astype(np.float64)
+        if self.task.is_regression:
+            return logits[:, 0]
+        logits /= self.calibration.temperature
+        if self.task.multi_label:
+            return logits[:, self.label]
+        others = np.delete(logits, self.label, axis=1)
+        scores: NDArray[np.float64] = logits[:, self.label] - np.logaddexp.reduce(others, axis=1)
+        return scores
+
+    def without(self, words: Collection[int]) -> Pieces:
+        """The text after these words have left it; the others close up, special pieces stay."""
+        pieces = self.read.pieces
+        gone = {place for word in words for place in self.read.words[word].pieces}
+        stay = [place for place in range(len(pieces.ids)) if place not in gone]
+        return replace(
+            pieces,
+            ids=[pieces.ids[place] for place in stay],
+            segments=[pieces.segments[place] for place in stay],
+        )
+
+
+@dataclass(frozen=True)
+class RuntimeQuestion(TextQuestion):
+    """Asked of whatever computes the answers. between: called before each batch; may raise to end
+    the work.
+    """
+
+    runtime: Runtime
+    text: ReadText
+    task: Task
+    label: int
+    between: Callable[[], None] = lambda: None
+
+    @property
+    def read(self) -> ReadText:
+        return self.text
+
+    @property
+    def calibration(self) -> Calibration:
+        return self.runtime.calibration.get(self.task.name, Calibration())
+
+    def logits(self, texts: Sequence[Pieces]) -> NDArray[Any]:
+        parts = []
+        for start in range(0, len(texts), _N_TEXTS):
+            self.between()
+            part = self.runtime.logits(texts[start : start + _N_TEXTS])
+            parts.append(part[self.task.name])
+        return np.concatenate(parts)
+
+
+@dataclass(frozen=True)
+class Question(TextQuestion):
+    """Asked of a model that torch computes, so that methods can look inside. between: see
+    `compute_logits`.
+    """
+
+    model: Model
+    observation: Observation
+    task: Task
+    label: int
+    between: Callable[[], None] = lambda: None
+
+    @classmethod
+    def about(cls, model: Model, observation: Observation, task: Task) -> Question:
+        """The answer the model gives."""
+        if task.is_regression:
+            return cls(model, observation, task, 0)
+        logits = observation.logits[task.name][None].numpy()
+        (answer,) = to_answers(logits, task, model.calibration_of(task.name))
+        return cls(model, observation, task, number_of(answer, task))
+
+    @property
+    def read(self) -> ReadText:
+        return self.observation.read
+
+    @property
+    def calibration(self) -> Calibration:
+        return self.model.calibration_of(self.task.name)
+
+    def logits(self, texts: Sequence[Pieces]) -> NDArray[Any]:
+        found: NDArray[Any] = compute_logits(self.model, texts, between=self.between)[
+            self.task.name
+        ].numpy()
+        return found
+
+    def score(self, logits: Tensor) -> Tensor:
+        """F of every text, from logits (text, class), with its gradient. (text,)"""
+        if self.task.is_regression:
+            return logits[:, 0]
+        logits = logits / self.calibration.temperature
+        if self.task.multi_label:
+            return logits[:, self.label]
+        others = [label for label in range(len(self.task.labels)) if label != self.label]
+        return logits[:, self.label] - logits[:, others].logsumexp(-1)
+
+
+def number_of(answer: Answer, task: Task) -> int:
+    """Of the label that is asked about; 0 for a regression."""
+    if task.is_regression:
+        return 0
+    label = label_to_explain(answer) if task.multi_label else str(answer.label)
+    return task.labels.index(label)
+
+
+@dataclass(frozen=True)
+class WordWeights:
+    """A weight for every word of a text, and what the method knows of its own error, by name."""
+
+    weights: tuple[float, ...]
+    error: Mapping[str, float] = field(default_factory=dict)
+
+
+class Method(ABC):
+    """Says how much each word counts for an answer.
+
+    The docstring's first line is what `litotes list methods` shows.
+
+    A word's weight does not depend on the texts beside it in a batch. What a method gives to pieces
+    is added up over a word's pieces.
+    is_signed: weights above 0 speak for the answer and weights below 0 against it; otherwise they
+    only say how much.
+    """
+
+    is_signed: ClassVar[bool]
+
+    @abstractmethod
+    def weigh(self, question: Question) -> WordWeights:
+        """A weight for every word of the text, in order."""
+
+
+def by_weight(weights: Sequence[float]) -> tuple[int, ...]:
+    """The numbers of the words, the one that speaks most for the answer first; of two that are
+    alike, the earlier one.
+    """
+    return tuple(sorted(range(len(weights)), key=lambda word: -weights[word]))
+
+
+def by_word(read: ReadText, by_piece: Tensor) -> tuple[float, ...]:
+    """What the pieces of each word have together; special pieces belong to none.
+
+    by_piece: (piece,)
+    """
+    values = by_piece.tolist()
+    return tuple(sum(values[place] for place in word.pieces) for word in read.words)
+
+
+class Occlusion(Method):
+    """What the answer loses when the word is really left out, F(text) − F(text without the word).
+
+    Li et al. 2016, arXiv 1612.08220. A text of n words is asked n + 1 times, in packed batches. Of
+    two words that say the same, either
+    can be spared: both then count little.
+    """
+
+    is_signed: ClassVar[bool] = True
+
+    def weigh(self, question: TextQuestion) -> WordWeights:
+        n_words = len(question.read.words)
+        shorter = [question.without([word]) for word in range(n_words)]
+        whole, *others = question.scores([question.read.pieces, *shorter]).tolist()
+        return WordWeights(tuple(whole - other for other in others))
+
+
+class Random(Method):
+    """A number drawn for each word. The control: a method that does no better explains nothing.
+
+    The draw depends on the text and the seed alone.
+    """
+
+    is_signed: ClassVar[bool] = False
+
+    def __init__(self, *, seed: int = 0) -> None:
+        self.seed = seed
+
+    def weigh(self, question: TextQuestion) -> WordWeights:
+        generator = np.random.default_rng([self.seed, *question.read.pieces.ids])
+        return WordWeights(tuple(generator.random(len(question.read.words)).tolist()))
+
+
+METHODS: LazyTable[type[Method]] = LazyTable(
+    "litotes.explanation",
+    {
+        "occlusion": "attribution.Occlusion",
+        "integrated_gradients": "inside.IntegratedGradients",
+        "gradient_input": "inside.GradientInput",
+        "effective": "inside.Effective",
+        "standard": "inside.Standard",
+        "value_norm": "inside.ValueNorm",
+        "rollout": "inside.Rollout",
+        "random": "attribution.Random",
+    },
+)
+
+CONTROL = "random"
+"""What every other method has to beat."""
+ASKING = ("occlusion", "random")
+"""Those that only ask for answers, never how they come about: any runtime will do."""
+
+
+def available_methods() -> tuple[str, ...]:
+    """What this installation can run, in the table's order: looking inside needs torch."""
+    return tuple(METHODS) if has_extra("train") else ASKING
+
+
+def weigh_words(name: str, question: Question) -> WordWeights:
+    """What the method called `name` says with its own defaults; computed once for all analyses that
+    ask about the same answer.
+    """
+    cache, key = question.observation.cache, (name, question.task.name, question.label)
+    if key not in cache:
+        cache[key] = METHODS[name]().weigh(question)
+    return cast(WordWeights, cache[key])
+
+
+# Whether a method's words are those the answer rests on: they are taken away, or kept alone, and
+# the model is asked again.
+#
+# DeYoung et al. 2020 (ERASER), arXiv 1911.03429, §4, with p the probability of the answer first
+# given (a regression: its value, less how far the new value is from it, whichever way it moves), x
+# a text, r_s the share s of its words that a method puts first:
+#
+#     comprehensiveness = mean over s of p(x) − p(x without r_s)
+#     sufficiency loss  = mean over s of p(x) − p(r_s alone)
+#
+# Words really leave: their pieces are gone from the packed text, the others close up, special
+# pieces stay. Words of a pair count alike. A signed method puts first what speaks most for the
+# answer, and last what speaks most against it.
+
+SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
+"""Of the words, rounded up: every share above 0 is one word at least.
+
+Both ends are the same for all methods and are not averaged over.
+"""
+
+
+def faithfulness(
+    question: TextQuestion, orders: Mapping[str, Sequence[int]]
+) -> dict[str, Faithfulness]:
+    """Of several methods for one answer. orders: {method: the words' numbers, the most important
+    one first}.
+    """
+    counts = [n_words(share, len(question.read.words)) for share in SHARES]
+    texts: dict[str, list[Pieces]] = {}  # {method: a text for each share, words deleted, then kept}
+    for name, order in orders.items():
+        deleted = [question.without(order[:n]) for n in counts]
+        texts[name] = deleted + [question.without(order[n:]) for n in counts]
+    # methods often agree on what to take away, so each text is asked about once
+    different = {_key(text): text for group in texts.values() for text in group}
+    scores = question.scores(list(different.values()))  # log odds, or values of a regression
+    if question.task.is_regression:
+        # the share 0 takes nothing away
+        whole = scores[list(different).index(_key(question.read.pieces))]
+        values = whole - np.abs(scores - whole)
+    else:
+        values = np.exp(-np.logaddexp(0.0, -scores))  # (text,), from log odds
+    answers = dict(zip(different, values.tolist(), strict=True))
+    tested = {}
+    for name, group in texts.items():
+        curve = [answers[_key(text)] for text in group]
+        going, coming = np.split(np.array(curve), 2)
+        tested[name] = Faithfulness(
+            deletion=Curve(SHARES, tuple(going.tolist())),
+            sufficiency=Curve(SHARES, tuple(coming.tolist())),
+            comprehensiveness=float((going[0] - going[1:-1]).mean()),
+            sufficiency_loss=float((going[0] - coming[1:-1]).mean()),
+        )
+    return tested
+
+
+def n_words(share: float, n: int) -> int:
+    """A share of n words, rounded up (0.1 of 30 is 3, whatever floating point says)."""
+    return math.ceil(share * n - 1e-9)
+
+
+def order_of(question: TextQuestion, found: WordWeights) -> tuple[int, ...]:
+    """The words, the most important one first.
+
+    A number has no side to speak for: there the size of a weight counts.
+    """
+    if question.task.is_regression:
+        return by_weight([abs(weight) for weight in found.weights])
+    return by_weight(found.weights)
+
+
+def _key(text: Pieces) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return tuple(text.ids), tuple(text.segments)
