@@ -2,7 +2,7 @@
 says of it.
 
 An analysis is one file with a `Result` and an `Analysis`. Its words are templates beside it:
-NAME.txt, a line for each finding, and NAME.html, its section of the report.
+NAME.txt, a paragraph for each finding, and NAME.html, its section of the report.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scipy.special import stdtrit
 from torch import Tensor
 
 from litotes.core.numbers import format_signed
-from litotes.core.pages import render_lines
+from litotes.core.pages import render_paragraphs
 from litotes.explanation.observation import KINDS, Observation
 from litotes.model.checkpoint import Model
 
@@ -165,8 +165,9 @@ class Result(ABC):
 
     def findings(self) -> tuple[str, ...]:
         """The numbers in sentences, each with its evidence; nothing the numbers do not say."""
-        sentences = f"explanation/analyses/{self.name}.txt"
-        return render_lines(sentences, result=self, interval=interval, percent=percent)
+        template = f"explanation/analyses/{self.name}.txt"
+        values = {"result": self, "interval": interval, "percent": percent}
+        return render_paragraphs(template, "findings", **values)
 
     def highlights(self) -> tuple[str, ...]:
         """The findings that stand at the top of a report."""
