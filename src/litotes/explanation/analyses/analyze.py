@@ -5,7 +5,7 @@ says what was found.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -109,16 +109,7 @@ def analyze(
     # shuffled, so that an analysis of the first few texts sees all cells
     random.Random(seed).shuffle(examples)
     examples = examples[:n_texts]
-    n_truncated = n_unreadable = n_done = 0
-    for batch in _batches(model, examples):
-        n_truncated += sum(text.pieces.truncated for text in batch)
-        n_unreadable += sum(text.pieces.unreadable for text in batch)
-        for observation in observe(model, batch, base=base, device=model.classifier.device):
-            for analysis in made.values():
-                analysis.add(observation)
-            n_done += 1
-            watch("looking", n_done, len(examples), "")
-        trim_malloc()  # the maps of a batch take far more memory than what is kept of them
+    n_truncated, n_unreadable = _show(subject, examples, made.values(), watch)
     results = {}
     for name, analysis in made.items():
         result = analysis.result()
@@ -137,6 +128,26 @@ def analyze(
         facts=_facts(model),
         seed=seed,
     )
+
+
+def _show(
+    subject: Subject, examples: Sequence[Example], analyses: Collection[Analysis], watch: Watch
+) -> tuple[int, int]:
+    """Shows every text to every analysis. How many texts were longer than the model reads, and how
+    many unreadable.
+    """
+    model, n_truncated, n_unreadable, n_done = subject.model, 0, 0, 0
+    for batch in _batches(model, examples):
+        n_truncated += sum(text.pieces.truncated for text in batch)
+        n_unreadable += sum(text.pieces.unreadable for text in batch)
+        device = model.classifier.device
+        for observation in observe(model, batch, base=subject.base, device=device):
+            for analysis in analyses:
+                analysis.add(observation)
+            n_done += 1
+            watch("looking", n_done, len(examples), "")
+        trim_malloc()  # the maps of a batch take far more memory than what is kept of them
+    return n_truncated, n_unreadable
 
 
 def write_analysis(analysed: CorpusAnalysis, folder: Path) -> None:
