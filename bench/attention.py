@@ -17,8 +17,8 @@ from bench.batching import split
 from bench.lines import BenchResult, Candidate, time_lines
 from litotes.core.progress import Watch, ignore_progress
 from litotes.encoder import pretrained
-from litotes.encoder.batch import Batch
 from litotes.encoder.encoder import Encoder
+from litotes.encoder.layout import Batch
 from litotes.encoder.packing import pack
 from litotes.encoder.reshaping import rebuild_encoder
 from litotes.encoder.tokenizer import Pieces

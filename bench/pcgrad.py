@@ -15,8 +15,8 @@ from bench.lines import BenchResult, Candidate, time_lines
 from litotes.core.progress import Watch, ignore_progress
 from litotes.data.corpus import SARCASM, SENTIMENT
 from litotes.encoder import pretrained
-from litotes.encoder.encoding import Encoding
 from litotes.encoder.packing import pack
+from litotes.encoder.walk import Encoding
 from litotes.model.classifier import Classifier
 from litotes.model.heads import HeadPerTask
 from litotes.training.balancing import PCGrad

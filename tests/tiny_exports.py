@@ -19,8 +19,7 @@ from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model, load_model
 from litotes.model.classifier import Classifier
 from litotes.model.folder import open_model
-from litotes.model.heads import HEADS
-from litotes.model.heads.crosstalk import CrossTalk
+from litotes.model.heads import HEADS, CrossTalk
 from litotes.prediction.onnx_runtime import OnnxSession
 
 N_PIECES = 60

@@ -17,13 +17,11 @@ from torch.nn import functional
 from bench import hugging_face
 from bench.batching import Logits, split
 from bench.gpu.models import copy_to
-from litotes.encoder.batch import Batch
-from litotes.encoder.block import Block
-from litotes.encoder.encoder import Encoder
-from litotes.encoder.encoding import Encoding
-from litotes.encoder.layout import Layout
+from litotes.encoder.encoder import Block, Encoder
+from litotes.encoder.layout import Batch, Layout
 from litotes.encoder.packing import pack
 from litotes.encoder.tokenizer import Pieces
+from litotes.encoder.walk import Encoding
 from litotes.model.checkpoint import Model
 
 AttendPacked = Callable[[Tensor, Tensor, Tensor], Tensor]

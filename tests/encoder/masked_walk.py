@@ -12,12 +12,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from litotes.encoder.attention.pruning import AttentionOutput, Plan
-from litotes.encoder.attention.survivors import Survivors
-from litotes.encoder.batch import Batch
-from litotes.encoder.encoder import Encoder
-from litotes.encoder.layout import Layout
+from litotes.encoder.attention.pruning import Plan
+from litotes.encoder.encoder import Block, Encoder
+from litotes.encoder.layout import Batch, Layout
+from litotes.encoder.operations import Seen
 from litotes.encoder.spec import EncoderSpec
+from litotes.encoder.torch_operations import TORCH
+from litotes.encoder.walk import State, second_half
 
 
 @dataclass
@@ -48,7 +49,7 @@ def _one(encoder: Encoder, plan: Plan, hidden: Tensor) -> Walked:
         attention = block.attention
         # (head, piece, head_width)
         query, key, value = (
-            attention.qkv(block.attention_input(hidden))
+            attention.qkv(_attention_input(block, hidden))
             .view(n, 3, spec.n_attention_heads, -1)
             .permute(1, 2, 0, 3)
         )
@@ -62,7 +63,7 @@ def _one(encoder: Encoder, plan: Plan, hidden: Tensor) -> Walked:
         )[0]
         weights = weights * heads[:, None, None]
         mixed = (weights @ value).transpose(0, 1)  # (piece, head, head_width)
-        attention = AttentionOutput(weights.sum(1).T, value.transpose(0, 1), mixed)
+        attention = Seen(mixed.flatten(1), weights.sum(1).T, value.transpose(0, 1))
         importance = _importance(encoder, layer, hidden, importance, attention)
         head_importance += mixed[live].abs().sum((0, 2))
         heads = _best(
@@ -73,10 +74,16 @@ def _one(encoder: Encoder, plan: Plan, hidden: Tensor) -> Walked:
         score = importance.masked_fill(~live, -torch.inf)
         score[0] = torch.inf
         live = _best(score, plan.counts(layer, [n])[0])
-        hidden = block(hidden, mixed.flatten(1))
+        hidden = second_half(TORCH, block, hidden, mixed.flatten(1))
     if encoder.final_norm is not None:
         hidden = encoder.final_norm(hidden)
     return Walked(hidden[live], live.nonzero().flatten().tolist(), all_heads)
+
+
+def _attention_input(block: Block, hidden: Tensor) -> Tensor:
+    if not block.norm_first or block.attention_norm is None:
+        return hidden
+    return block.attention_norm(hidden)
 
 
 def _affinity(encoder: Encoder, layer: int, query: Tensor, key: Tensor) -> Tensor:
@@ -126,12 +133,11 @@ def _near(spec: EncoderSpec, layer: int, n: int) -> Tensor:
 
 
 def _importance(
-    encoder: Encoder, layer: int, hidden: Tensor, importance: Tensor, attention: AttentionOutput
+    encoder: Encoder, layer: int, hidden: Tensor, importance: Tensor, attention: Seen
 ) -> Tensor:
-    before = Survivors.all_of(Layout.of([len(hidden)]), encoder.spec.n_attention_heads)
-    return encoder.pruning.importance(
-        layer, hidden, Survivors(**{**vars(before), "importance": importance}), attention
-    )
+    layout = Layout.of([len(hidden)])
+    state = State(hidden, layout, layout, layout.positions, importance)
+    return encoder.pruning.importance(TORCH, layer, state, attention)
 
 
 def _best(score: Tensor, count: int) -> Tensor:

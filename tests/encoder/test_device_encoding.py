@@ -12,12 +12,11 @@ if not torch.cuda.is_available():
 pytest.importorskip("triton", reason="Triton is not installed: pip install -e .[kernels]")
 
 from litotes.core.values import Task
-from litotes.encoder import device_encoding
-from litotes.encoder.batch import Batch
-from litotes.encoder.device_encoding import encode, encode_on_device, kernels_wanted
 from litotes.encoder.encoder import Encoder
-from litotes.encoder.encoding import Encoding
-from litotes.encoder.layout import Layout
+from litotes.encoder.layout import Batch, Layout
+from litotes.encoder.walk import Encoding
+from litotes.kernels import encode as encoding_by
+from litotes.kernels.encode import encode, encode_on_device, kernels_wanted
 from litotes.model.classifier import Classifier
 from litotes.model.heads import HEADS
 from tests.encoder.test_kernel_walk import DEVICE, KINDS, make_encoder
@@ -35,7 +34,7 @@ def make_batch() -> Batch:
 
 @pytest.fixture
 def with_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device_encoding, "kernels_wanted", lambda device: True)
+    monkeypatch.setattr(encoding_by, "kernels_wanted", lambda device: True)
 
 
 def assert_same(found: Encoding, expected: Encoding) -> None:
@@ -65,11 +64,11 @@ def test_every_head_reads_what_kernels_make(head: str, monkeypatch: pytest.Monke
         n_passes.append(1)
         return original(*arguments, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(device_encoding, "encode_on_device", counting)
+    monkeypatch.setattr(encoding_by, "encode_on_device", counting)
     with torch.no_grad():
         found = classifier(batch)
         assert n_passes
-        monkeypatch.setattr(device_encoding, "kernels_wanted", lambda device: False)
+        monkeypatch.setattr(encoding_by, "kernels_wanted", lambda device: False)
         expected = classifier(batch)
     for task in expected:
         torch.testing.assert_close(found[task], expected[task], atol=1e-4, rtol=1e-4)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.nn import functional
 
-from litotes.encoder.embeddings import weighted_rows
+from litotes.encoder.torch_operations import weighted_rows
 
 
 def test_weighted_rows_are_the_rows_and_have_their_gradient() -> None:

@@ -14,15 +14,14 @@ import torch
 from transformers import AutoConfig, AutoModel
 
 from litotes.core.errors import UserError
-from litotes.encoder.attention.rows import Rows
-from litotes.encoder.batch import Batch
 from litotes.encoder.config import config_from_spec, spec_from_config, spec_from_json
 from litotes.encoder.encoder import Encoder
 from litotes.encoder.families import FAMILIES
-from litotes.encoder.layout import Layout
+from litotes.encoder.layout import Batch, Layout
 from litotes.encoder.packing import pack
 from litotes.encoder.reshaping import rebuild_encoder
 from litotes.encoder.tokenizer import Pieces
+from litotes.encoder.torch_operations import Rows
 from litotes.encoder.weight_names import weight_names
 from litotes.encoder.weights import load_family_tensors, to_family_tensors
 

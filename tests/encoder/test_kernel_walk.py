@@ -13,14 +13,18 @@ if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
 pytest.importorskip("triton", reason="Triton is not installed: pip install -e .[kernels]")
 
-from litotes.encoder.batch import Batch
+
 from litotes.encoder.encoder import Encoder
-from litotes.encoder.kernel_walk import KernelWalk, has_kernels, route_options
-from litotes.encoder.layout import Layout
-from litotes.encoder.route import RoutePlan, Sizes
+from litotes.encoder.layout import Batch, Layout
 from litotes.encoder.spec import EncoderSpec
-from litotes.kernels import products
-from litotes.kernels.products import FusedProducts, TorchProducts
+from litotes.kernels import triton_operations
+from litotes.kernels.route import RoutePlan, Sizes
+from litotes.kernels.triton_operations import (
+    TritonOperations,
+    has_kernels,
+    route_options,
+    walk_route,
+)
 
 # rows of nobody hold whatever was in memory
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -104,10 +108,8 @@ def walk(encoder: Encoder, batch: Batch, *, firsts_only: bool, in_bucket: bool) 
     plan.write(*as_numbers, lengths, numbers)
     route = plan.read(torch.from_numpy(numbers).to(DEVICE))
     with torch.inference_mode():
-        walked = KernelWalk(encoder, route, FusedProducts()).walk()
-    if walked.stage is None:
-        return walked.hidden[: len(LENGTHS)]
-    return walked.hidden[: int(walked.stage.bounds[-1])]
+        walked = walk_route(encoder, TritonOperations(route, fused=True))
+    return walked.hidden[: int(walked.layout.bounds[len(LENGTHS)])]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -135,7 +137,7 @@ def test_rows_are_gathered_early_or_late(
     limits: dict[str, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, limit in limits.items():
-        monkeypatch.setattr(products, name, limit)
+        monkeypatch.setattr(triton_operations, name, limit)
     encoder, batch = make_encoder(**KINDS["value"]), make_batch()
     with torch.inference_mode():
         expected = encoder(batch).hidden
@@ -159,7 +161,7 @@ def test_gradients_are_the_encoders(kind: str) -> None:
             parts = [p.cpu().numpy().astype(np.int32) for p in (batch.pieces, batch.segments)]
             plan.write(*parts, np.array(LENGTHS, np.int32), numbers)
             route = plan.read(torch.from_numpy(numbers).to(DEVICE))
-            hidden = KernelWalk(encoder, route, TorchProducts()).walk().hidden
+            hidden = walk_route(encoder, TritonOperations(route, fused=False)).hidden
         else:
             hidden = encoder(batch).hidden
             pull = torch.randn(hidden.shape, generator=draw).to(DEVICE)

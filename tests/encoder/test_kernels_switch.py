@@ -6,15 +6,15 @@ import pytest
 import torch
 
 from litotes.core.errors import UserError
-from litotes.encoder import device_encoding
-from litotes.encoder.device_encoding import SWITCH, kernels_wanted
+from litotes.kernels import encode as encoding_by
+from litotes.kernels.encode import SWITCH, kernels_wanted
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
 
 @pytest.fixture(autouse=True)
 def _with_triton(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device_encoding, "find_spec", lambda name: name)
+    monkeypatch.setattr(encoding_by, "find_spec", lambda name: name)
 
 
 @pytest.mark.parametrize(

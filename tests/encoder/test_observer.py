@@ -10,9 +10,7 @@ from test_prunings import LENGTHS, SETTINGS, batch_of, encoder_of
 
 from litotes.encoder.attention import WEIGHTINGS
 from litotes.encoder.attention.observer import LayerTrace, TextAttention
-from litotes.encoder.attention.rows import Rows
-from litotes.encoder.layout import Layout
-from litotes.encoder.self_attention import AttentionContext
+from litotes.encoder.torch_operations import Rows
 
 
 def traces_of(
@@ -77,11 +75,3 @@ def test_heads_that_left_are_not_shown() -> None:
     last: TextAttention = list(traces_of(**SETTINGS["few"])[0][-1].by_text())[3]
     assert 0 < len(last.heads) < 4
     assert last.mixed.abs().sum(dim=(1, 2)).min() > 0  # the heads shown are those that work
-
-
-def test_weights_are_kept_only_for_an_observer() -> None:
-    encoder = encoder_of(**SETTINGS["shares"])
-    rows = Rows.of(Layout.of([5]))
-    hidden = torch.randn(5, 32).double()
-    attention = encoder.attentions[0].observe(hidden, AttentionContext(rows, [None]))
-    assert attention.weights == ()

@@ -13,19 +13,16 @@ from masked_walk import masked_walk
 
 from litotes.core.errors import UserError
 from litotes.core.registry import options_of
-from litotes.encoder.attention import PRUNINGS, WEIGHTINGS, Pruning
-from litotes.encoder.attention.attention_sum import AttentionSum
-from litotes.encoder.attention.keep_all import KeepAll
+from litotes.encoder.attention import PRUNINGS, WEIGHTINGS
+from litotes.encoder.attention.observer import LayerTrace
 from litotes.encoder.attention.pruning import Plan
-from litotes.encoder.attention.rows import Rows
-from litotes.encoder.attention.survivors import FUSED
-from litotes.encoder.batch import Batch
 from litotes.encoder.encoder import Encoder
-from litotes.encoder.layout import Layout
+from litotes.encoder.layout import Batch, Layout
 from litotes.encoder.packing import pack
-from litotes.encoder.self_attention import AttentionContext
 from litotes.encoder.spec import EncoderSpec
 from litotes.encoder.tokenizer import Pieces
+from litotes.encoder.torch_operations import FUSED, TORCH, Rows
+from litotes.encoder.walk import second_half
 
 SIZES = {
     "n_vocabulary": 60,
@@ -240,18 +237,6 @@ def test_nothing_comes_back(setting: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("pruning", sorted(PRUNINGS))
-def test_kernels_compute_the_importance_it_defines(pruning: str) -> None:
-    """Kernels take every `AttentionSum` for its sum: with another importance it would differ from
-    its definition, and only a GPU would show it.
-    """
-    kind = PRUNINGS[pruning]
-    if issubclass(kind, AttentionSum):
-        assert kind.importance is AttentionSum.importance
-        assert kind.forward is Pruning.forward
-    assert kind is KeepAll or not issubclass(kind, KeepAll)
-
-
-@pytest.mark.parametrize("pruning", sorted(PRUNINGS))
 @pytest.mark.parametrize("more", [{}, {"restore": True}, {"fuse": True}])
 def test_keeping_all_is_dense(
     pruning: str, more: dict[str, bool], monkeypatch: pytest.MonkeyPatch
@@ -320,14 +305,13 @@ def test_fusing_is_a_mean_by_importance() -> None:
     encoder, batch = encoder_of(pruning="cascade", pruning_options=options), batch_of((8,))
     encoding = encoder.walk(encoder.embeddings(batch), batch.layout, stop=1)
     dense, block = encoder.embeddings(batch), encoder.blocks[0]
-    attention = block.attention.observe(dense, AttentionContext(Rows.of(batch.layout), [None]))
-    mixed = attention.mixed.flatten(1)
-    importance = attention.received.sum(-1)
+    traces: list[LayerTrace] = []
+    encoder(batch, observer=traces.append)
+    mixed, importance = traces[0].attention.mixed, traces[0].attention.received.sum(-1)
     gone = [place for place in range(8) if place not in encoding.origin.tolist()]
     share = (importance[gone] / importance[gone].sum())[:, None]
-    expected = block(
-        (dense[gone] * share).sum(0, keepdim=True), (mixed[gone] * share).sum(0, keepdim=True)
-    )
+    means = [(rows[gone] * share).sum(0, keepdim=True) for rows in (dense, mixed)]
+    expected = second_half(TORCH, block, *means)
     torch.testing.assert_close(encoding.hidden[-1:], expected, atol=1e-5, rtol=0)
 
 
@@ -356,7 +340,7 @@ def test_importance_is_what_the_paper_says() -> None:
         query, key, value = block.attention.qkv(hidden).view(12, 3, 4, 8).permute(1, 2, 0, 3)
         weights = (query @ key.transpose(-1, -2) / 8**0.5).softmax(-1)
         total += weights.sum((0, 1))
-        hidden = block(hidden, (weights @ value).transpose(0, 1).flatten(1))
+        hidden = second_half(TORCH, block, hidden, (weights @ value).transpose(0, 1).flatten(1))
     total[0] = torch.inf
     expected = sorted(total.argsort(descending=True)[:6].tolist())
     assert encoder.walk(encoder.embeddings(batch), batch.layout, stop=3).origin.tolist() == expected

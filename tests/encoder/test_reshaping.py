@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from litotes.core.errors import UserError
-from litotes.encoder.batch import Batch
 from litotes.encoder.encoder import Encoder
+from litotes.encoder.layout import Batch
 from litotes.encoder.packing import pack
 from litotes.encoder.reshaping import keep_heads, rebuild_encoder
 from litotes.encoder.spec import EncoderSpec

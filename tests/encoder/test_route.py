@@ -13,7 +13,7 @@ if not torch.cuda.is_available():
 pytest.importorskip("triton", reason="Triton is not installed: pip install -e .[kernels]")
 
 from litotes.encoder.attention.pruning import Plan
-from litotes.encoder.route import Route, RouteOptions, RoutePlan, Sizes
+from litotes.kernels.route import Route, RouteOptions, RoutePlan, Sizes
 from litotes.kernels.tiles import Numbers, Tiles, tile_numbers
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")

@@ -13,8 +13,8 @@ from made_weightings import SETTINGS, make_weighting, name_of
 
 from litotes.core.registry import build, options_of
 from litotes.encoder.attention import WEIGHTINGS, Weighting
-from litotes.encoder.attention.rows import Rows
 from litotes.encoder.layout import Layout
+from litotes.encoder.torch_operations import Rows
 
 HEADS = 3
 

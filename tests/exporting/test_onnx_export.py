@@ -31,16 +31,15 @@ from litotes.core.storage import sha256_of
 from litotes.encoder import pretrained
 from litotes.encoder.attention.cascade import Cascade
 from litotes.encoder.attention.softmax import Softmax
-from litotes.encoder.encoding import Encoding
 from litotes.encoder.packing import pack
 from litotes.encoder.tokenizer import Pieces
+from litotes.encoder.walk import Encoding
 from litotes.exporting.graph import Graph, Value, model_bytes
 from litotes.exporting.model_graph import build_onnx
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import load_model, save_model
 from litotes.model.folder import open_model
-from litotes.model.heads.head import JointHead
-from litotes.model.heads.linear import Linear
+from litotes.model.heads import JointHead, Linear
 from litotes.prediction.onnx_file import IR_VERSION, MICROSOFT, OPSET
 from litotes.prediction.onnx_runtime import OnnxSession
 

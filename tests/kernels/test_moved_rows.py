@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
@@ -21,9 +21,10 @@ from selection_cases import (
 from torch import Tensor
 
 from litotes.encoder.attention.cascade import Cascade
-from litotes.encoder.attention.pruning import AttentionOutput
-from litotes.encoder.attention.survivors import FUSED, Survivors
 from litotes.encoder.layout import Layout
+from litotes.encoder.operations import Seen
+from litotes.encoder.torch_operations import FUSED, TORCH
+from litotes.encoder.walk import State
 from litotes.kernels.selection import put_back, select, take_both
 
 
@@ -60,17 +61,25 @@ class Walk:
         return hidden.sin()[:, : self.mixed_width]
 
     def plain(self, hidden: Tensor) -> Walked:
-        survivors = Survivors.all_of(Layout.of(self.lengths), N_HEADS)
+        layout = Layout.of(self.lengths)
+        state = State(hidden, layout, layout, layout.positions)
         for layer in range(4):
-            received = receive(list(survivors.layout.lengths), 2)
+            received = receive(list(state.texts.lengths), 2)
             self.received.append(received)
-            heads = hidden.new_ones(len(hidden), N_HEADS, 1)
-            attention = AttentionOutput(received.total, heads, heads)
-            hidden, mixed, survivors = self.pruning(
-                layer, self.plan, hidden, self.mix(hidden), survivors, attention
-            )
-            hidden = blend(hidden, mixed)
-        return Walked(hidden, survivors.restore(hidden), survivors.origin, survivors.importance)
+            seen = Seen(self.mix(state.hidden), received.total)
+            importance = TORCH.add_received(state.importance, seen, None, by_value=False)
+            state = replace(state, importance=importance)
+            choice = TORCH.select(state, self.plan, layer, fuse=self.fuse)
+            mixed, removed = seen.mixed, state.removed
+            if choice is not None:
+                removed = TORCH.remember(state, choice)
+                hidden, mixed = TORCH.keep(choice, state.hidden, mixed)
+                state = State(
+                    hidden, choice.texts, layout, choice.origin, choice.importance, removed=removed
+                )
+            state = replace(state, hidden=blend(state.hidden, mixed))
+        restored = TORCH.restore(state).hidden
+        return Walked(state.hidden, restored, state.origin, state.importance)
 
     def on_device(self, hidden: Tensor) -> Walked:
         lengths, whole = self.lengths, bounds_of(self.lengths)

@@ -8,7 +8,6 @@ import pytest
 import torch
 from selection_cases import (
     DEVICE,
-    N_HEADS,
     SPARE,
     WIDTH,
     Received,
@@ -21,15 +20,17 @@ from selection_cases import (
 from torch import Tensor
 
 from litotes.encoder.attention.cascade import Cascade
-from litotes.encoder.attention.pruning import AttentionOutput
-from litotes.encoder.attention.survivors import FUSED, Survivors
 from litotes.encoder.layout import Layout
+from litotes.encoder.operations import Seen
+from litotes.encoder.torch_operations import FUSED, TORCH, Leaving
+from litotes.encoder.walk import State
 from litotes.kernels.selection import Staying, add_received, keep_heads, select, take
 
 
 def kept_by_plain_path(importance: Tensor, lengths: list[int], counts: list[int]) -> list[int]:
-    survivors = Survivors.all_of(Layout.of(lengths), N_HEADS)
-    return replace(survivors, importance=importance).choose(counts).kept_places.tolist()
+    layout = Layout.of(lengths)
+    state = State(importance, layout, layout, layout.positions, importance)
+    return Leaving.of(state, counts).kept_places.tolist()
 
 
 def select_few(
@@ -184,21 +185,22 @@ def test_the_best_heads_stay_layer_after_layer(n_heads: int) -> None:
 def test_heads_stay_as_in_the_plain_path() -> None:
     lengths, n_heads = [7, 30, 1], 12
     pruning = Cascade(4, n_heads, WIDTH, schedule=[1.0] * 4, final_heads=0.3)
-    survivors = Survivors.all_of(Layout.of(lengths), n_heads)
+    layout = Layout.of(lengths)
+    state = State(torch.zeros(sum(lengths), WIDTH), layout, layout, layout.positions)
     total, alive = torch.zeros(3, n_heads).to(DEVICE), None
     n_tiles = torch.ones(3, dtype=torch.int32).to(DEVICE)
     for layer in range(3):
         mixed = torch.randn(sum(lengths), n_heads, 4)
-        received, hidden = torch.zeros(sum(lengths), n_heads), torch.zeros(sum(lengths), WIDTH)
-        attention = AttentionOutput(received, mixed, mixed)
-        *_, survivors = pruning(layer, pruning.plan(), hidden, hidden, survivors, attention)
+        seen = Seen(mixed.flatten(1), torch.zeros(sum(lengths), n_heads))
+        n_left = pruning.plan().n_heads(layer, n_heads)
+        state = replace(state, heads=TORCH.keep_heads(state, seen, n_left))
         by_text = [text.abs().sum((0, 2)) for text in mixed.split(lengths)]
         sizes = torch.stack(by_text)[:, None].to(DEVICE)
         n_kept = pruning.plan().n_heads(layer, n_heads)
         total, alive = keep_heads(total, sizes, n_tiles, alive, n_kept)
-    assert survivors.heads is not None
+    assert state.heads.used is not None
     assert alive is not None
-    assert heads_of(alive, n_heads) == survivors.heads.tolist()
+    assert heads_of(alive, n_heads) == state.heads.used.tolist()
 
 
 def test_a_head_whose_size_is_not_a_number_stays() -> None:

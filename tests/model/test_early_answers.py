@@ -4,6 +4,7 @@ pruning.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,12 @@ from made_exits import exits_of
 from litotes.core.registry import options_of
 from litotes.core.values import Task
 from litotes.encoder.attention import PRUNINGS
-from litotes.encoder.batch import Batch
 from litotes.encoder.encoder import Encoder
-from litotes.encoder.encoding import Encoding
+from litotes.encoder.layout import Batch
 from litotes.encoder.packing import pack
 from litotes.encoder.spec import EncoderSpec
 from litotes.encoder.tokenizer import Pieces
+from litotes.encoder.walk import Encoding, GoOn
 from litotes.model.calibration import Calibration
 from litotes.model.classifier import Classifier
 
@@ -138,18 +139,21 @@ def test_texts_that_leave_are_gone_from_the_tensor(setting: dict[str, Any]) -> N
     classifier, batch = classifier_of(**setting), pack(texts_of())
     seen: dict[int, Encoding] = {}
 
-    def leave(layer: int, encoding: Encoding) -> torch.Tensor | None:
+    def leave(layer: int, encoding: Encoding, go_on: GoOn) -> Encoding:
         seen[layer] = encoding
-        return torch.arange(len(LENGTHS)) % 2 == 0 if layer == 2 else None
+        whole: Encoding = go_on(torch.arange(len(LENGTHS)) % 2 == 0 if layer == 2 else None)
+        return whole
 
-    encoded = classifier.encoder(batch, leave=leave)
+    encoded = classifier.encoder(batch, exits={n: partial(leave, n) for n in (2, 3)})
     kept: Batch = pack(texts_of()[::2])
     expected: dict[int, Encoding] = {}
 
-    def watch(layer: int, encoding: Encoding) -> None:
-        expected[layer] = encoding
+    def watch(encoding: Encoding, go_on: GoOn) -> Encoding:
+        expected[3] = encoding
+        whole: Encoding = go_on(None)
+        return whole
 
-    others = classifier.encoder(kept, leave=watch)
+    others = classifier.encoder(kept, exits={3: watch})
     assert seen[2].layout.n_texts == len(LENGTHS)
     for found, own in ((seen[3], expected[3]), (encoded, others)):
         assert found.layout.lengths == own.layout.lengths

@@ -7,10 +7,10 @@ import torch
 from torch import nn
 
 from litotes.core.errors import UserError
-from litotes.encoder.encoding import Encoding
 from litotes.encoder.layout import Layout
-from litotes.model.heads import HEADS
-from litotes.model.heads.convolution import Convolution
+from litotes.encoder.torch_operations import TORCH, read_both_at_once
+from litotes.encoder.walk import Encoding
+from litotes.model.heads import HEADS, Convolution
 
 WIDTH = 16
 LENGTHS = (5, 1, 8, 2)
@@ -126,14 +126,14 @@ def test_convolution_equals_torch_conv1d_on_every_text() -> None:
     with torch.no_grad():
         conv.weight.copy_(head.filters.weight.view(WIDTH, 3, WIDTH).permute(0, 2, 1))
         conv.bias.copy_(head.filters.bias)
-    for one, read in zip(alone(encoding()), head.read(encoding()), strict=True):
+    for one, read in zip(alone(encoding()), head.read(encoding(), TORCH), strict=True):
         expected = conv(one.hidden.T[None]).relu().mean(-1)[0]
         torch.testing.assert_close(read, expected, atol=1e-6, rtol=1e-5)
 
 
 def test_bilstm_reads_the_first_position_of_each_text() -> None:
     head = HEADS["bilstm"](WIDTH, 2, dropout=0.0)
-    for one, read in zip(alone(encoding()), head.read(encoding()), strict=True):
+    for one, read in zip(alone(encoding()), head.read(encoding(), TORCH), strict=True):
         states, _ = head.lstm(one.hidden)
         torch.testing.assert_close(read, states[0])
 
@@ -141,8 +141,12 @@ def test_bilstm_reads_the_first_position_of_each_text() -> None:
 def test_bilstm_learns_as_if_it_had_read_both_ways_to_the_end() -> None:
     head = HEADS["bilstm"](WIDTH, 2, dropout=0.0)
     gradients = []
-    for read in (head.read, lambda given: head._both_ways([one.hidden for one in alone(given)])):
+    rows = [one.hidden for one in alone(encoding())]
+    for read in (
+        lambda: head.read(encoding(), TORCH),
+        lambda: read_both_at_once(head.lstm, rows),
+    ):
         head.zero_grad()
-        read(encoding()).square().sum().backward()
+        read().square().sum().backward()
         gradients.append({name: weight.grad for name, weight in head.lstm.named_parameters()})
     torch.testing.assert_close(*gradients)

@@ -14,8 +14,8 @@ if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
 pytest.importorskip("triton", reason="Triton is not installed: pip install -e .[kernels]")
 
-from litotes.encoder.route import RoutePlan
 from litotes.encoder.tokenizer import Pieces
+from litotes.kernels.route import RoutePlan
 from litotes.kernels.tiles import Numbers
 from litotes.model.classifier import Classifier
 from litotes.prediction.cuda import buckets

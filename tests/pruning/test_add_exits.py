@@ -18,7 +18,7 @@ from litotes.data.sources import load
 from litotes.encoder import pretrained
 from litotes.model.checkpoint import save_model
 from litotes.model.folder import open_model, read_trained_texts, text_hash, write_trained_texts
-from litotes.model.heads.exits import ExitHeads
+from litotes.model.heads import ExitHeads
 from litotes.prediction.predictor import Predictor
 from litotes.pruning.choice import PruneSettings
 from litotes.pruning.cost import flops

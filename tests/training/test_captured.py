@@ -19,11 +19,11 @@ from torch.optim import AdamW
 
 from litotes.core.errors import UserError
 from litotes.core.values import MISSING, Task
-from litotes.encoder import device_encoding
 from litotes.encoder.encoder import Encoder
 from litotes.encoder.packing import TextSet
 from litotes.encoder.spec import EncoderSpec
 from litotes.encoder.tokenizer import Pieces
+from litotes.kernels import encode as encoding_by
 from litotes.model.classifier import Classifier
 from litotes.training import captured, optimizer
 from litotes.training.classification import COMPILING, Classification
@@ -95,7 +95,7 @@ def make_trainer(
 
 
 def use_kernels(monkeypatch: pytest.MonkeyPatch, wanted: bool) -> None:
-    monkeypatch.setattr(device_encoding, "kernels_wanted", lambda device: wanted)
+    monkeypatch.setattr(encoding_by, "kernels_wanted", lambda device: wanted)
 
 
 TEACHER = Teacher({"mood": torch.eye(2).repeat(4, 1)[:7], "stars": torch.ones(7, 1)}, share=0.5)

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from litotes.encoder import pretrained
-from litotes.encoder.attention.rows import Rows
 from litotes.encoder.encoder import Encoder
 from litotes.encoder.layout import Layout
 from litotes.encoder.packing import pack
+from litotes.encoder.torch_operations import Rows
 from litotes.training.distillation.imitation import IMITATIONS, Relations
 
 TEXTS = ["great tea", "a bad queue, is it not?", "a"]

@@ -22,8 +22,8 @@ from litotes.cli.main import main
 from litotes.core.errors import Stopped, UserError
 from litotes.core.progress import Milestone
 from litotes.encoder import pretrained
-from litotes.encoder.device_encoding import encode
 from litotes.encoder.packing import pack
+from litotes.kernels.encode import encode
 from litotes.training.pretraining.course import read_masked
 from litotes.training.pretraining.language_model import LanguageModel, load_heads
 from litotes.training.pretraining.masking import MaskedText, pack_masked

@@ -638,8 +638,9 @@ def test_parameters_of_a_weighting_are_saved(
     tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from litotes.encoder.attention import WEIGHTINGS
-    from litotes.encoder.attention.softmax import softmax_over
     from litotes.encoder.attention.weighting import Weighting
+    from litotes.encoder.operations import Operations, Value
+    from litotes.encoder.torch_operations import TORCH
 
     class Tempered(Weighting):
         def __init__(self, n_attention_heads: int) -> None:
@@ -648,11 +649,13 @@ def test_parameters_of_a_weighting_are_saved(
 
         def forward(
             self,
-            affinity: torch.Tensor,
-            live: torch.Tensor | None = None,
-            heads: torch.Tensor | None = None,
-        ) -> torch.Tensor:
-            return softmax_over(affinity * self.per_head(self.heat.exp(), heads), live)
+            affinity: Value,
+            live: Value | None = None,
+            heads: Value | None = None,
+            *,
+            ops: Operations = TORCH,
+        ) -> Value:
+            return ops.softmax(affinity * ops.per_head(self.heat.exp(), heads), live)
 
     monkeypatch.setitem(WEIGHTINGS, "tempered", Tempered)
     run = train(

@@ -8,7 +8,7 @@ import pytest
 import torch
 from made_pairs import WEIGHTINGS, make_network
 
-from litotes.encoder.encoding import Encoding
+from litotes.encoder.walk import Encoding
 from litotes.training.translation.cache import Cache
 from litotes.training.translation.model import EncoderDecoder, draw_weights
 from litotes.training.translation.pairs import pack_sources

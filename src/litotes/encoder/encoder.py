@@ -1,55 +1,31 @@
-"""The encoder: embeddings, then blocks of attention and feed-forward, over texts laid end to end.
-
-    h₀      = norm(piece + position + segment)
-    a_l     = norm(h_l + Attention(h_l))
-    h_{l+1} = norm(a_l + W₂ act(W₁ a_l))
-
-Post-norm Transformer encoder: Vaswani et al. 2017 (arXiv 1706.03762), Devlin et al. 2019 (arXiv
-1810.04805). Newer families norm before instead of after, and gate the feed-forward part
-(ModernBERT, Warner et al. 2024, arXiv 2412.13663, §2.1):
-
-    a_l     = h_l + Attention(norm(h_l))
-    h_{l+1} = a_l + W₂ (act(W₁ n) ⊙ V n),  n = norm(a_l)        output = norm(h_L)
-
-Every linear layer sees `(piece, width)` and never padding; only attention looks at
-texts as rows (attention/rows.py).
-"""
+"""An encoder's parts and their weights. What is computed from them stands in walk.py."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
+from torch.nn import functional
 
 from litotes.core.errors import UserError
-from litotes.core.registry import build
-from litotes.encoder.attention import PRUNINGS
-from litotes.encoder.attention.observer import LayerTrace, Observer
-from litotes.encoder.attention.pruning import Plan
-from litotes.encoder.attention.survivors import Survivors
-from litotes.encoder.attention_context import AttentionContext, make_contexts
-from litotes.encoder.batch import Batch
-from litotes.encoder.block import Block
-from litotes.encoder.disentangled import DistanceEmbeddings
-from litotes.encoder.embeddings import Embeddings, RelativeBias, make_norm
-from litotes.encoder.encoding import Encoding
-from litotes.encoder.layout import Layout
-from litotes.encoder.self_attention import Attention
+from litotes.core.registry import build, unknown_name
+from litotes.encoder.attention import PRUNINGS, WEIGHTINGS
+from litotes.encoder.layout import Batch, Layout
 from litotes.encoder.spec import EncoderSpec
-
-Leave = Callable[[int, Encoding], Tensor | None]
-"""Called after a layer with how many layers are done and what they made of the texts still there.
-
-Gives which texts stay, (text,), bool; None: all.
-"""
+from litotes.encoder.torch_operations import ACTIVATIONS, TORCH
+from litotes.encoder.walk import Encoding, embed, walk, walk_layers
 
 
 class Encoder(nn.Module):
-    """Embeddings → blocks. The weights come from pretrained.py; a fresh encoder is random."""
+    """Embeddings → blocks. The weights come from pretrained.py; a fresh encoder is random.
+
+    recomputes: what layers compute is computed again for the gradient instead of kept.
+    """
 
     def __init__(self, spec: EncoderSpec) -> None:
         super().__init__()
@@ -70,158 +46,15 @@ class Encoder(nn.Module):
                 " more of them text by text."
             )
 
-    def forward(
-        self,
-        batch: Batch,
-        *,
-        firsts_only: bool = False,
-        observer: Observer | None = None,
-        leave: Leave | None = None,
-    ) -> Encoding:
-        """Hidden states of every piece that goes on, or of each text's first piece alone."""
-        hidden = self.embeddings(batch)
-        return self.walk(
-            hidden, batch.layout, firsts_only=firsts_only, observer=observer, leave=leave
-        )
+    def forward(self, batch: Batch, **options: Any) -> Encoding:
+        """What torch's walk makes of a batch. options: of `walk_layers`."""
+        encoding: Encoding = walk(TORCH, self, batch, **options)
+        return encoding
 
-    def walk(
-        self,
-        hidden: Tensor,
-        layout: Layout,
-        *,
-        start: int = 0,
-        stop: int | None = None,
-        firsts_only: bool = False,
-        observer: Observer | None = None,
-        leave: Leave | None = None,
-    ) -> Encoding:
-        """Layers `start` to `stop` over `hidden` (piece, width); None: to the end, a final norm
-        included.
-
-        firsts_only: the last layer computes only each text's first piece. This is exact, because
-        nothing after the last layer looks at the others, and saves most of a layer.
-        observer: called with the trace of every layer, of all pieces also in the last one.
-        leave: which texts go no further; they are not in the encoding.
-        """
-        encoding = self._walk_layers(hidden, layout, start, stop, firsts_only, observer, leave)
-        if self.final_norm is None or stop is not None:
-            return encoding
-        return replace(encoding, hidden=self.final_norm(encoding.hidden))
-
-    def _walk_layers(
-        self,
-        hidden: Tensor,
-        layout: Layout,
-        start: int,
-        stop: int | None,
-        firsts_only: bool,
-        observer: Observer | None,
-        leave: Leave | None,
-    ) -> Encoding:
-        blocks = self.spec.walk[start:stop]
-        last = start + len(blocks) - 1
-        plan = self._plan(firsts_only=firsts_only)
-        survivors = Survivors.all_of(layout, self.spec.n_attention_heads)
-        state = _State(hidden, survivors, self._contexts(survivors))
-        for layer, number in enumerate(blocks, start):
-            block = self.block(number)
-            if firsts_only and layer == last:
-                hidden = self._firsts(layer, block, plan, state, observer)
-                return encoding_of_firsts(hidden, state.survivors.whole)
-            if self.recomputes and observer is None:
-                state = self._recomputed_layer(layer, block, plan, state)
-            else:
-                state = self._layer(layer, block, plan, state, observer)
-            if leave is not None and (stays := leave(layer + 1, state.encoding)) is not None:
-                state = self._without_texts(state, stays)
-                if not state.survivors.layout.n_texts:
-                    return state.encoding
-        if self.pruning.restore and state.survivors.removed:
-            whole = state.survivors.whole
-            return Encoding(state.survivors.restore(state.hidden), whole, whole.positions)
-        return state.encoding
-
-    def _without_texts(self, state: _State, stays: Tensor) -> _State:
-        """stays: (text,), bool"""
-        survivors, places = state.survivors.keep_texts(stays)
-        contexts = self._contexts(survivors) if survivors.layout.n_texts else ()
-        return _State(state.hidden[places], survivors, contexts)
-
-    def _plan(self, *, firsts_only: bool) -> Plan:
-        plan = self.pruning.plan()
-        return plan.for_firsts_only() if firsts_only else plan
-
-    def _layer(
-        self, layer: int, block: Block, plan: Plan, state: _State, observer: Observer | None
-    ) -> _State:
-        state, mixed = self._attend(layer, block, plan, state, observer)
-        return replace(state, hidden=block(state.hidden, mixed))
-
-    def _recomputed_layer(self, layer: int, block: Block, plan: Plan, state: _State) -> _State:
-        """The same, computed once more in the backward pass, with the same dropout, instead of kept
-        until then.
-        """
-
-        def of(hidden: Tensor) -> _State:
-            return self._layer(layer, block, plan, replace(state, hidden=hidden), None)
-
-        # an argument of its own: from it torch learns which device's random state to restore
-        return checkpoint(of, state.hidden, use_reentrant=False)
-
-    def _attend(
-        self, layer: int, block: Block, plan: Plan, state: _State, observer: Observer | None
-    ) -> tuple[_State, Tensor]:
-        """The pieces that go on after the attention of a layer, and what they gathered.
-
-        (piece, attention_head × head_width)
-        """
-        prunes = plan.needs_importance(layer, self.spec.n_attention_heads)
-        read, context = block.attention_input(state.hidden), self._context(layer, state)
-        if not prunes and observer is None:
-            return state, block.attention(read, context)
-        attention = block.attention.observe(read, context, keep_weights=observer is not None)
-        before, mixed = state, attention.mixed.flatten(1)
-        if prunes:
-            hidden, mixed, survivors = self.pruning(
-                layer, plan, before.hidden, mixed, before.survivors, attention
-            )
-            state = _State(hidden, survivors, self._next_contexts(before.contexts, survivors))
-        if observer is not None:
-            trace = LayerTrace(
-                layer,
-                hidden=before.hidden,
-                heads=block.attention.heads,
-                attention=attention,
-                before=before.survivors,
-                after=state.survivors,
-            )
-            observer(trace)
-        return state, mixed
-
-    def _firsts(
-        self, layer: int, block: Block, plan: Plan, state: _State, observer: Observer | None
-    ) -> Tensor:
-        """The last layer where only first pieces are read. (text, width)"""
-        if observer is None:
-            read, context = block.attention_input(state.hidden), self._context(layer, state)
-            mixed = block.attention.attend_firsts(read, context)
-            return block(state.hidden[state.survivors.layout.starts], mixed)
-        state, mixed = self._attend(layer, block, plan, state, observer)
-        return block(state.hidden, mixed)[state.survivors.layout.starts]
-
-    def _context(self, layer: int, state: _State) -> AttentionContext:
-        return state.contexts[self.spec.is_local(layer)]
-
-    def _next_contexts(
-        self, contexts: tuple[AttentionContext, ...], survivors: Survivors
-    ) -> tuple[AttentionContext, ...]:
-        if survivors.layout is contexts[0].rows.layout:  # no piece has left
-            return tuple(replace(context, heads=survivors.heads) for context in contexts)
-        return self._contexts(survivors)
-
-    def _contexts(self, survivors: Survivors) -> tuple[AttentionContext, ...]:
-        """Of layers that read the whole text and, where there are such, of those with a window."""
-        return make_contexts(self.spec, survivors, self.relative_bias, self.distances)
+    def walk(self, hidden: Tensor, layout: Layout, **options: Any) -> Encoding:
+        """The same from hidden states on. (piece, width)"""
+        encoding: Encoding = walk_layers(TORCH, self, hidden, layout, **options)
+        return encoding
 
     def set_progress(self, progress: float) -> None:
         """Tells the weightings how much of the training is done, 0 to 1."""
@@ -243,22 +76,9 @@ class Encoder(nn.Module):
         assert isinstance(block, Block)
         return block
 
-
-@dataclass(frozen=True)
-class _State:
-    """What goes from layer to layer: the states (piece, width) of the pieces still there.
-
-    contexts: for layers that read the whole text, and for those with a window.
-    """
-
-    hidden: Tensor
-    survivors: Survivors
-    contexts: tuple[AttentionContext, ...]
-
-    @property
-    def encoding(self) -> Encoding:
-        """Of the pieces still there."""
-        return Encoding(self.hidden, self.survivors.layout, self.survivors.origin)
+    def block_of(self, layer: int) -> Block:
+        """The block that a layer uses; several may use one."""
+        return self.block(self.spec.walk[layer])
 
 
 @contextmanager
@@ -271,6 +91,295 @@ def recompute(encoder: Encoder, wanted: bool) -> Iterator[None]:
         encoder.recomputes = False
 
 
-def encoding_of_firsts(hidden: Tensor, layout: Layout) -> Encoding:
-    """The encoding of each text's first piece alone. hidden: (text, width)"""
-    return Encoding(hidden, layout.firsts, torch.zeros_like(layout.firsts.texts))
+def make_norm(spec: EncoderSpec) -> nn.LayerNorm:
+    """A norm of hidden states."""
+    return nn.LayerNorm(spec.width, eps=spec.norm_epsilon, bias=spec.norm_bias)
+
+
+class Embeddings(nn.Module):
+    """Tables of what a piece is and, where a family has them, of where it stands and (in a pair)
+    which text it belongs to.
+    """
+
+    def __init__(self, spec: EncoderSpec) -> None:
+        super().__init__()
+        width = spec.embedding_width or spec.width
+        self.first_position = spec.first_position
+        self.piece = nn.Embedding(spec.n_vocabulary, width)
+        self.position = nn.Embedding(spec.n_positions, width) if spec.has_positions else None
+        self.segment = nn.Embedding(spec.n_segments, width) if spec.n_segments else None
+        self.norm = nn.LayerNorm(width, eps=spec.norm_epsilon, bias=spec.norm_bias)
+        self.dropout = nn.Dropout(spec.dropout)
+        self.projection = nn.Linear(width, spec.width) if spec.has_projection else None
+
+    def forward(self, batch: Batch) -> Tensor:
+        """h₀ by torch. (piece, width)"""
+        hidden: Tensor = embed(TORCH, self, batch)
+        return hidden
+
+
+class Block(nn.Module):
+    """One layer: attention, then feed-forward, each added to its input and normed after or before.
+
+    attention_norm: None where norms come first and the embeddings have been normed already.
+    """
+
+    def __init__(self, spec: EncoderSpec, number: int) -> None:
+        super().__init__()
+        if spec.activation not in ACTIVATIONS:
+            raise UserError(unknown_name(spec.activation, ACTIVATIONS, "activation"))
+        self.activation = spec.activation
+        self.norm_first, self.is_gated = spec.norm_first, spec.is_gated
+        self.attention = Attention(spec, spec.heads_of(number))
+        is_normed = spec.norm_first and number == 0
+        self.attention_norm = None if is_normed else make_norm(spec)
+        n_inner = (1 + spec.is_gated) * spec.inner_width
+        self.inner = nn.Linear(spec.width, n_inner, bias=spec.feed_forward_bias)
+        self.outer = nn.Linear(spec.inner_width, spec.width, bias=spec.feed_forward_bias)
+        self.outer_norm = make_norm(spec)
+        self.dropout = nn.Dropout(spec.dropout)
+
+
+class Attention(nn.Module):
+    """Multi-head attention, with one fused projection for query, key and value.
+
+    heads: the attention heads this block has, by their numbers before any were removed for good.
+    """
+
+    def __init__(self, spec: EncoderSpec, heads: Sequence[int]) -> None:
+        super().__init__()
+        self.heads, self.n_heads, self.dropout = list(heads), len(heads), spec.attention_dropout
+        self.has_all_heads = self.n_heads == spec.n_attention_heads
+        self.inner = self.n_heads * spec.head_width
+        self.qkv = nn.Linear(spec.width, 3 * self.inner, bias=spec.attention_bias)
+        self.output = nn.Linear(self.inner, spec.width, bias=spec.attention_bias)
+        self.disentangled = Disentangled(spec, self.n_heads) if spec.position_terms else None
+        self.weighting = build(
+            WEIGHTINGS, spec.weighting, "weighting", self.n_heads, options=spec.weighting_options
+        )
+
+    @property
+    def scale(self) -> float:
+        """What the products of queries and keys are multiplied by."""
+        share = 1.0 if self.disentangled is None else self.disentangled.share
+        return float(share * (self.inner // self.n_heads) ** -0.5)
+
+    def project(self, hidden: Tensor) -> Tensor:
+        """(piece, width) → (piece, 3, attention_head, head_width)"""
+        return self.qkv(hidden).unflatten(-1, (3, self.n_heads, -1))
+
+    def project_part(self, hidden: Tensor, outputs: slice) -> Tensor:
+        """Only the query, or only key and value. → (piece, part, attention_head, head_width)"""
+        bias = None if self.qkv.bias is None else self.qkv.bias[outputs]
+        some = functional.linear(hidden, self.qkv.weight[outputs], bias)
+        return some.unflatten(-1, (-1, self.n_heads, self.inner // self.n_heads))
+
+
+class RelativeBias(nn.Module):
+    """MPNet's bias by distance: exact for near pieces, logarithmic buckets up to 128 (Raffel et al.
+    2020, arXiv 1910.10683, §2.1).
+    """
+
+    FARTHEST = 128
+
+    def __init__(self, spec: EncoderSpec) -> None:
+        super().__init__()
+        self.by_bucket = nn.Embedding(spec.n_relative_buckets, spec.n_attention_heads)
+
+    def forward(self, places: Tensor) -> Tensor:
+        """places: where the pieces of each row stood in their text, (text, piece)."""
+        ahead = places[:, None, :] - places[:, :, None]  # (text, query, key)
+        # (text, attention_head, query, key)
+        return self.by_bucket(self._bucket(ahead)).permute(0, 3, 1, 2)
+
+    def bucket_by_distance(self, farthest: int) -> Tensor:
+        """The bucket of every distance from −farthest to farthest. (2 × farthest + 1,)"""
+        device = self.by_bucket.weight.device
+        return self._bucket(torch.arange(-farthest, farthest + 1, device=device)).int()
+
+    def _bucket(self, ahead: Tensor) -> Tensor:
+        half = self.by_bucket.num_embeddings // 2  # one half looks back, the other ahead
+        exact = half // 2
+        distance = ahead.abs()
+        # The clamp keeps log(0) out; distances under `exact` do not use the value.
+        logarithm = torch.log(distance.clamp(min=1) / exact)
+        stretch = logarithm / math.log(self.FARTHEST / exact) * (half - exact)
+        far = (exact + stretch.long()).clamp(max=half - 1)
+        return torch.where(distance < exact, distance, far) + half * (ahead > 0)
+
+
+class DistanceEmbeddings(nn.Module):
+    """Disentangled attention: what a piece is and how far away it stands are compared apart.
+
+    He et al. 2021 (arXiv 2006.03654, §3.1) and, for DeBERTa-v3, He et al. 2023 (arXiv 2111.09543):
+
+        affinity[q, k] = (query_q · key_k  +  query_q · K_δ  +  key_k · Q_δ) / √(3 d)
+                          content to content   c2p               p2c
+
+    with δ the bucket of the distance from k to q, and K, Q the projections of one table of
+    embeddings of distances, which all layers share, either by the layer's own key and query
+    projections or by two more. Where a term is missing, so is its share of the 3. The paper gives
+    p2c the distance from q to k; the published models were trained with δ in both, and so it is
+    here.
+
+    Buckets: distances up to m/2 have one each, farther ones share buckets that widen
+    logarithmically (DeBERTa-v2), m to either side:
+
+        δ(n) = n                                                       for |n| ≤ m/2
+        δ(n) = sign n (m/2 + ⌈(m/2 − 1) log(2|n|/m) / log(2(N−1)/m)⌉)  beyond, N the farthest
+
+    A text of n pieces reaches 2n − 1 distances at most, so each term costs one product with as many
+    embeddings, and one gather.
+    """
+
+    def __init__(self, spec: EncoderSpec) -> None:
+        super().__init__()
+        self.span = spec.n_distances
+        self.table = nn.Embedding(2 * self.span, spec.width)
+        self.norm = None
+        if spec.distance_norm == "layer_norm":
+            self.norm = nn.LayerNorm(spec.width, eps=spec.norm_epsilon)
+        buckets = _bucket_by_distance(spec)
+        self.reach = buckets.tolist()
+        self.register_buffer("buckets", buckets, persistent=False)
+
+    def forward(
+        self, places: Sequence[Tensor], lengths: Sequence[int]
+    ) -> tuple[Tensor, list[tuple[slice, Tensor]]]:
+        """Embeddings of the distances that there can be, (distance, width); and for each block of
+        rows which of them its pieces can ask for, and which each pair has, (text, query, key).
+
+        places: where the pieces of each block's rows stood, (text, piece). lengths: of the longest
+        text of each block, before any piece left.
+        """
+        all_reached = self.reached(max(lengths))
+        numbers = torch.arange(all_reached.start, all_reached.stop, device=places[0].device)
+        embeddings = self.table(numbers)  # (distance, width)
+        if self.norm is not None:
+            embeddings = self.norm(embeddings)
+        pairs = []
+        for block, length in zip(places, lengths, strict=True):
+            reached, offset = self.reached(length), all_reached.start
+            in_table = (self.span + self.bucket(block)).clamp(max=2 * self.span - 1)
+            of_block = slice(reached.start - offset, reached.stop - offset)
+            pairs.append((of_block, in_table - reached.start))
+        return embeddings, pairs
+
+    def reached(self, length: int) -> slice:
+        """The part of the table that the pieces of a text of this length can ask for.
+
+        To one side the farthest bucket has no embedding: it takes its neighbour's.
+        """
+        reach = self.reach[length - 1]
+        return slice(self.span - reach, min(self.span + reach + 1, 2 * self.span))
+
+    def bucket(self, places: Tensor) -> Tensor:
+        """δ of every pair of a row's pieces. (text, piece) → (text, query, key)"""
+        behind = places[:, :, None] - places[:, None, :]
+        buckets = self.buckets
+        assert isinstance(buckets, Tensor)
+        return buckets[behind.abs()] * behind.sign()
+
+
+def _bucket_by_distance(spec: EncoderSpec) -> Tensor:
+    """The bucket of each distance from 0 on, whichever way it goes. (distance,)"""
+    distances = torch.arange(spec.max_pieces)
+    if not spec.n_distance_buckets:
+        return distances.clamp(max=spec.farthest)
+    half = spec.n_distance_buckets // 2
+    widest = torch.log(torch.tensor((spec.farthest - 1) / half))
+    logarithms = torch.log(distances.clamp(min=1) / half) / widest
+    far = (torch.ceil(logarithms * (half - 1)) + half).long()
+    return torch.where(distances <= half, distances, far).clamp(max=spec.n_distance_buckets)
+
+
+class Disentangled(nn.Module):
+    """The projections of distances in one layer.
+
+    key, query: its own; None where the layer's projections of pieces are used, or where the term is
+    missing.
+    share: what the queries are multiplied by, since affinities are divided by √d alone later.
+    """
+
+    def __init__(self, spec: EncoderSpec, n_heads: int) -> None:
+        super().__init__()
+        inner = n_heads * spec.head_width
+        self.n_heads, self.head_width, self.terms = n_heads, spec.head_width, spec.position_terms
+        self.share = (1 + len(self.terms)) ** -0.5
+        self.key = self.query = None
+        if not spec.shares_projections:
+            self.key = nn.Linear(spec.width, inner) if "c2p" in self.terms else None
+            self.query = nn.Linear(spec.width, inner) if "p2c" in self.terms else None
+        self.dropout = spec.dropout
+
+    def forward(
+        self, embeddings: Tensor, pairs: Sequence[tuple[slice, Tensor]], qkv: nn.Linear
+    ) -> list[DistanceTerms]:
+        """What each block of rows compares its pieces with. qkv: the layer's fused projection."""
+        embeddings = functional.dropout(embeddings, self.dropout, self.training)
+        keys = queries = None
+        if "c2p" in self.terms:
+            keys = self._project(embeddings, self.key, _part(qkv, 1), self.head_width**-0.5)
+        if "p2c" in self.terms:
+            scale = self.share * self.head_width**-0.5
+            queries = self._project(embeddings, self.query, _part(qkv, 0), scale)
+        return [DistanceTerms(keys, queries, *pair) for pair in pairs]
+
+    def _project(
+        self,
+        embeddings: Tensor,
+        own: nn.Linear | None,
+        shared: tuple[Tensor, Tensor | None],
+        scale: float,
+    ) -> Tensor:
+        """(distance, width) → (attention_head, distance, head_width)"""
+        rows = functional.linear(embeddings, *shared) if own is None else own(embeddings)
+        return rows.unflatten(-1, (self.n_heads, -1)).transpose(0, 1) * scale
+
+
+def _part(qkv: nn.Linear, part: int) -> tuple[Tensor, Tensor | None]:
+    """The weight and the offset of one of the three fused projections."""
+    offset = None if qkv.bias is None else qkv.bias.chunk(3)[part]
+    return qkv.weight.chunk(3)[part], offset
+
+
+@dataclass(frozen=True)
+class DistanceTerms:
+    """What one block of rows compares its pieces with.
+
+    keys, queries: of all distances, (attention_head, distance, head_width), scaled; None where c2p
+    or p2c is missing. reached, places: of `DistanceEmbeddings`.
+    """
+
+    keys: Tensor | None
+    queries: Tensor | None
+    reached: slice
+    places: Tensor
+
+    def bias(self, query: Tensor, key: Tensor, heads: Tensor | None) -> Tensor:
+        """c2p + p2c for queries and keys as rows, (text, attention_head, piece, head_width).
+
+        heads: which attention heads these are, (text, attention_head); None: all.
+        (text, attention_head, query, key)
+        """
+        places, terms = self.places, []
+        if self.keys is not None:
+            terms.append(_compare(query, self._reached(self.keys, heads), places))
+        if self.queries is not None:
+            by_key = _compare(key, self._reached(self.queries, heads), places.transpose(1, 2))
+            terms.append(by_key.transpose(-1, -2))
+        return terms[0] if len(terms) == 1 else terms[0] + terms[1]
+
+    def _reached(self, projected: Tensor, heads: Tensor | None) -> Tensor:
+        """(text or 1, attention_head, distance, head_width)"""
+        some = projected[:, self.reached]
+        return some[None] if heads is None else some[heads]
+
+
+def _compare(rows: Tensor, projected: Tensor, places: Tensor) -> Tensor:
+    """Each piece with the distance it has to each of the others.
+
+    places: (text, piece, other piece) → (text, attention_head, piece, other piece)
+    """
+    products = rows @ projected.transpose(-1, -2)  # (text, attention_head, piece, distance)
+    return products.gather(-1, places[:, None].expand(-1, products.shape[1], -1, -1))

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import compress
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,18 +25,26 @@ class Layout:
     """The lengths of packed texts, and the index tensors that follow, made once on `device`.
 
     alike: the texts are short and nearly of one length, so attention does better with all of them
-    in one block of rows than with a block for each, on a CPU too (attention/rows.py).
+    in one block of rows than with a block for each, on a CPU too.
+    fused: for each text 1 if it ends in a piece that stands for removed ones, else 0; empty: none
+    does.
     """
 
     lengths: tuple[int, ...]
     device: torch.device
     alike: bool = field(default=False, kw_only=True)
+    fused: tuple[int, ...] = field(default=(), kw_only=True)
 
     @classmethod
     def of(
-        cls, lengths: Sequence[int], device: torch.device | str = "cpu", *, alike: bool = False
+        cls, lengths: Sequence[int], device: torch.device | str = "cpu", **options: Any
     ) -> Layout:
-        return cls(tuple(lengths), torch.device(device), alike=alike)
+        return cls(tuple(lengths), torch.device(device), **options)
+
+    def keep(self, chosen: Sequence[bool]) -> Layout:
+        """Without the texts that are not chosen."""
+        fused = tuple(compress(self.fused, chosen))
+        return Layout.of(list(compress(self.lengths, chosen)), self.device, fused=fused)
 
     @property
     def n_texts(self) -> int:
@@ -43,6 +53,13 @@ class Layout:
     @property
     def n_pieces(self) -> int:
         return sum(self.lengths)
+
+    @property
+    def n_real(self) -> tuple[int, ...]:
+        """How many pieces each text has, not counting a fused one."""
+        if not any(self.fused):
+            return self.lengths
+        return tuple(n - fused for n, fused in zip(self.lengths, self.fused, strict=True))
 
     @property
     def longest(self) -> int:
@@ -137,3 +154,17 @@ class BucketLayout(Layout):
     @property
     def firsts(self) -> Layout:
         return BucketLayout.of_firsts(self.n_texts, self.device)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Texts laid end to end. pieces, segments: (piece,)"""
+
+    pieces: Tensor
+    segments: Tensor
+    layout: Layout
+
+    @property
+    def positions(self) -> Tensor:
+        """(piece,)"""
+        return self.layout.positions

@@ -21,8 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from litotes.core.errors import UserError
-from litotes.encoder.block import Block
-from litotes.encoder.encoder import Encoder
+from litotes.encoder.encoder import Block, Encoder
 from litotes.encoder.spec import EncoderSpec
 
 

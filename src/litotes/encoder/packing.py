@@ -14,8 +14,7 @@ from torch import Tensor
 
 from litotes.core.values import MISSING, Example, Label, Task
 from litotes.data.corpus import Axis, name_along
-from litotes.encoder.batch import Batch
-from litotes.encoder.layout import Layout
+from litotes.encoder.layout import Batch, Layout
 from litotes.encoder.tokenizer import Pieces, PieceTokenizer
 
 

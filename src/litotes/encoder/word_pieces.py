@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from litotes.encoder.batch import Batch
-from litotes.encoder.layout import Layout
+from litotes.encoder.layout import Batch, Layout
 from litotes.encoder.packing import pack
 from litotes.encoder.tokenizer import Pieces, PieceTokenizer
 

@@ -17,10 +17,10 @@ import torch
 from torch import Tensor
 
 from litotes.encoder.attention.observer import TextAttention
-from litotes.encoder.attention.survivors import FUSED
 from litotes.encoder.layout import Layout
 from litotes.encoder.packing import pack
 from litotes.encoder.tokenizer import Pieces
+from litotes.encoder.torch_operations import FUSED
 from litotes.explanation.attribution import Method, Question, WordWeights, by_word
 
 _MOST_PIECES = 2048

@@ -18,8 +18,7 @@ from torch import nn
 
 from litotes.core.errors import UserError
 from litotes.encoder.attention.softmax import Softmax
-from litotes.encoder.block import Block
-from litotes.encoder.self_attention import Attention
+from litotes.encoder.encoder import Attention, Block
 from litotes.exporting.embedding_graph import write_norm
 from litotes.exporting.graph import Graph
 from litotes.exporting.products import Products

@@ -9,10 +9,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from litotes.encoder.disentangled import DistanceEmbeddings, DistanceTerms
-from litotes.encoder.embeddings import RelativeBias
-from litotes.encoder.rotary import Turn
-from litotes.encoder.self_attention import Attention
+from litotes.encoder.encoder import Attention, DistanceEmbeddings, DistanceTerms, RelativeBias
+from litotes.encoder.torch_operations import rotary_angles
 from litotes.exporting.block_graph import Projections, split_heads
 from litotes.exporting.graph import Graph
 from litotes.exporting.products import as_array
@@ -62,10 +60,9 @@ def write_turned(
     (text, piece, attention_head × head_width) → the same
     """
     graph, head_width = texts.graph, attention.inner // attention.n_heads
-    angles = Turn.of(
-        torch.arange(texts.most_pieces), base, head_width
-    )  # (place, 1, head_width / 2)
-    tables = [graph.constant(as_array(table[:, 0])) for table in (angles.cos, angles.sin)]
+    # (place, 1, head_width / 2)
+    angles = rotary_angles(torch.arange(texts.most_pieces), base, head_width)
+    tables = [graph.constant(as_array(table[:, 0])) for table in angles]
     places = graph.add("Expand", origin, graph.concat(texts.n, graph.ints(1), axis=0))
     return graph.add("RotaryEmbedding", values, *tables, places, num_heads=attention.n_heads)
 
@@ -119,7 +116,7 @@ class DistanceGraph:
             None
         ]
         whole = self.distances([places], [self.texts.most_pieces])
-        (terms,) = attention.disentangled(whole, attention.qkv)
+        (terms,) = attention.disentangled(*whole, attention.qkv)
         return terms
 
     def _compare(self, rows: str, projected: torch.Tensor, places: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from litotes.encoder.embeddings import Embeddings
+from litotes.encoder.encoder import Embeddings
 from litotes.exporting.graph import Graph
 from litotes.exporting.products import Products, as_array
 from litotes.exporting.texts_graph import Texts

@@ -11,9 +11,7 @@ import numpy as np
 from litotes.core.errors import UserError
 from litotes.encoder.attention.entmax import Entmax
 from litotes.encoder.attention.softmax import Softmax
-from litotes.encoder.block import Block
-from litotes.encoder.encoder import Encoder
-from litotes.encoder.self_attention import Attention
+from litotes.encoder.encoder import Attention, Block, Encoder
 from litotes.exporting.block_graph import (
     Projections,
     write_attention,

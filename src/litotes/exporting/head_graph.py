@@ -18,17 +18,21 @@ from torch import nn
 
 from litotes.core.errors import UserError
 from litotes.core.values import Task
+from litotes.encoder.torch_operations import lstm_weights
 from litotes.exporting.graph import Graph, Value
 from litotes.exporting.products import Products, as_array
 from litotes.exporting.texts_graph import Texts
 from litotes.model.calibration import Calibration, thresholds_of
-from litotes.model.heads import Head, HeadPerTask
-from litotes.model.heads.bilstm import BiLSTM, weights_of
-from litotes.model.heads.convolution import Convolution
-from litotes.model.heads.crosstalk import CrossTalk
-from litotes.model.heads.linear import Linear
-from litotes.model.heads.mean import Mean
-from litotes.model.heads.multitask import Multitask
+from litotes.model.heads import (
+    BiLSTM,
+    Convolution,
+    CrossTalk,
+    Head,
+    HeadPerTask,
+    Linear,
+    Mean,
+    Multitask,
+)
 
 
 def write_heads(products: Products, texts: Texts, heads: nn.Module, hidden: str) -> dict[str, str]:
@@ -113,7 +117,7 @@ def _last_state(graph: Graph, lstm: nn.LSTM, steps: str, direction: str) -> str:
 
 def _lstm_weights(lstm: nn.LSTM, suffix: str) -> list[np.ndarray[Any, Any]]:
     """The weights of inputs and of states, and the offsets of both, one after the other."""
-    weights = [_reorder_gates(as_array(values)) for values in weights_of(lstm, suffix)]
+    weights = [_reorder_gates(as_array(values)) for values in lstm_weights(lstm, suffix)]
     return [*weights[:2], np.concatenate(weights[2:])]
 
 

@@ -111,7 +111,7 @@ class PruningGraph:
         """
         pruning = self.pruning
         received = self.texts.sum_pieces(attention.weights, n)  # (text, attention_head, piece)
-        if isinstance(pruning, Cascade | Learned) and pruning.by_value:
+        if pruning.by_value:
             received = self.graph.times(received, self._value_lengths(attention))
         total = self.texts.sum_pieces(received, self.graph.ints(attention.n_heads))
         total = self.graph.plus(total, state.importance or self._initial_importance(n))

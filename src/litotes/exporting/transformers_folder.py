@@ -38,8 +38,7 @@ from litotes.encoder.pretrained import tokenizer_config
 from litotes.encoder.weights import to_family_tensors
 from litotes.model.checkpoint import Model, load_model
 from litotes.model.folder import ModelFolder
-from litotes.model.heads.head import HeadPerTask
-from litotes.model.heads.linear import Linear
+from litotes.model.heads import HeadPerTask, Linear
 from litotes.training.card import card_header
 
 _SMALL = 2.0**-16

@@ -16,7 +16,7 @@ import triton.language as tl
 from torch import Tensor
 
 from litotes.encoder.attention.rule import LONGEST
-from litotes.encoder.attention.survivors import FUSED
+from litotes.encoder.torch_operations import FUSED
 
 ROWS, COLUMNS = 16, 256
 """What a program that moves rows holds at a time."""

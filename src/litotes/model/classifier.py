@@ -15,17 +15,16 @@ from litotes.core.progress import TimedAction, Watch, time_in_turns
 from litotes.core.registry import can_name_task, pick
 from litotes.core.values import Task
 from litotes.encoder.attention.observer import Observer
-from litotes.encoder.batch import Batch
-from litotes.encoder.device_encoding import encode
 from litotes.encoder.encoder import Encoder
-from litotes.encoder.encoding import Encoding
-from litotes.encoder.layout import Layout
+from litotes.encoder.layout import Batch, Layout
 from litotes.encoder.packing import TextSet, batches_by_budget
+from litotes.encoder.torch_operations import TORCH
+from litotes.encoder.walk import Encoding, GoOn, walk
 from litotes.encoder.word_pieces import WordBatch
+from litotes.kernels.encode import encode
 from litotes.model.calibration import Calibration
 from litotes.model.exits import Exits, StaticTable
-from litotes.model.heads import HEADS, WORD_HEADS
-from litotes.model.heads.exits import ExitHeads
+from litotes.model.heads import HEADS, WORD_HEADS, ExitHeads
 
 
 class Classifier(nn.Module):
@@ -147,14 +146,15 @@ class EarlyExits:
 
         A text alone is answered as it is in any batch.
         """
-        departures = _Departures(self, calibration, batch.layout.n_texts)
-        encoding = classifier.encoder(
-            batch, firsts_only=classifier.firsts_only, leave=departures.leave
+        departures = _Departures(self, classifier, calibration, batch.layout.n_texts)
+        walk(
+            TORCH,
+            classifier.encoder,
+            batch,
+            firsts_only=classifier.firsts_only,
+            exits={layer: partial(departures.ask, layer) for layer in self.rule.inner_layers},
+            read=departures.end,
         )
-        if len(departures.there):
-            departures.add(
-                len(classifier.encoder.spec.walk), departures.there, classifier.read(encoding)
-            )
         return departures.in_order()
 
 
@@ -162,27 +162,36 @@ class _Departures:
     """The texts of one batch that have been answered, and those still there."""
 
     def __init__(
-        self, exits: EarlyExits, calibration: Mapping[str, Calibration], n_texts: int
+        self,
+        exits: EarlyExits,
+        classifier: Classifier,
+        calibration: Mapping[str, Calibration],
+        n_texts: int,
     ) -> None:
-        self._exits, self._calibration = exits, calibration
+        self._exits, self._classifier, self._calibration = exits, classifier, calibration
         self.there = torch.arange(n_texts)
         self._places: list[Tensor] = []
         self._layers: list[Tensor] = []
         self._logits: list[Mapping[str, Tensor]] = []
 
-    def leave(self, layer: int, encoding: Encoding) -> Tensor | None:
-        """Which texts stay after `layer` layers, (text,); None: all."""
+    def ask(self, layer: int, encoding: Encoding, go_on: GoOn) -> None:
+        """Answers the texts that the exit after `layer` layers is sure of; the others go on."""
         rule = self._exits.rule
-        if layer not in rule.layers:
-            return None
         logits = self._exits.heads(layer, encoding)
         arrays = {task: values.detach().numpy() for task, values in logits.items()}
         is_sure = torch.from_numpy(rule.log_odds(layer, arrays, self._calibration) >= rule.cut)
         if not is_sure.any():
-            return None
+            go_on(None)
+            return
         self.add(layer, self.there[is_sure], {task: own[is_sure] for task, own in logits.items()})
         self.there = self.there[~is_sure]
-        return ~is_sure
+        if len(self.there):
+            go_on(~is_sure)
+
+    def end(self, encoding: Encoding) -> None:
+        """Answers those that went all the way."""
+        n_layers = len(self._classifier.encoder.spec.walk)
+        self.add(n_layers, self.there, self._classifier.read(encoding))
 
     def add(self, layer: int, places: Tensor, logits: Mapping[str, Tensor]) -> None:
         """Answers to the texts at `places`."""

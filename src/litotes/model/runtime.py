@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-    from litotes.encoder.batch import Batch
+    from litotes.encoder.layout import Batch
     from litotes.model.checkpoint import Model
 
 

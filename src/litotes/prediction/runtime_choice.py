@@ -109,7 +109,7 @@ def to_runtime(model: Model | Runtime, device: str | None, precision: str | None
     """
     if isinstance(model, Runtime):
         return model
-    from litotes.encoder.device_encoding import kernels_wanted
+    from litotes.kernels.encode import kernels_wanted
     from litotes.prediction.torch_runtime import TorchRuntime
 
     place = choose_device(device)
@@ -129,7 +129,7 @@ def _is_known(classifier: Classifier) -> bool:
     """Whether a pass can be recorded: kernels for the encoder, and a head that the device alone can
     compute.
     """
-    from litotes.encoder.kernel_walk import has_kernels  # imports Triton
+    from litotes.kernels.triton_operations import has_kernels  # imports Triton
     from litotes.model.heads import HEADS
 
     return not HEADS[classifier.head_name].needs_lengths and has_kernels(classifier.encoder)

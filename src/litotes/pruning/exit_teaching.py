@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -29,12 +30,12 @@ from torch.nn import functional
 
 from litotes.core.numbers import Floats
 from litotes.core.progress import Watch
-from litotes.encoder.encoding import Encoding
 from litotes.encoder.packing import batches_by_budget, pack
 from litotes.encoder.tokenizer import Pieces
+from litotes.encoder.walk import Encoding, GoOn
 from litotes.model.checkpoint import Model
 from litotes.model.exits import LARGEST, STORED, StaticTable, Sureness
-from litotes.model.heads.exits import ExitHeads, read_texts
+from litotes.model.heads import ExitHeads, read_texts
 
 PENALTIES = (1e-4, 1e-3, 1e-2)
 """λ of an exit; the best of them is taken."""
@@ -67,9 +68,12 @@ def read_lessons(
     vectors: dict[int, list[Tensor]] = {layer: [] for layer in layers}
     logits: dict[str, list[Tensor]] = {task: [] for task in classifier.tasks}
 
-    def look(layer: int, encoding: Encoding) -> None:
-        if layer in vectors:
-            vectors[layer].append(read_texts(encoding))
+    def look(layer: int, encoding: Encoding, go_on: GoOn) -> Encoding:
+        vectors[layer].append(read_texts(encoding))
+        whole: Encoding = go_on(None)
+        return whole
+
+    exits = {layer: partial(look, layer) for layer in vectors}
 
     # texts of about the same length together: less to pad in attention
     order = sorted(range(len(texts)), key=lambda place: len(texts[place].ids))
@@ -77,7 +81,7 @@ def read_lessons(
     with torch.no_grad():
         for places in batches_by_budget([len(texts[place].ids) for place in order]):
             batch = pack([texts[order[place]] for place in places])
-            encoding = classifier.encoder(batch, firsts_only=classifier.firsts_only, leave=look)
+            encoding = classifier.encoder(batch, firsts_only=classifier.firsts_only, exits=exits)
             for task, own in classifier.read(encoding).items():
                 logits[task].append(own)
             n_done += len(places)

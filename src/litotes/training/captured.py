@@ -18,13 +18,12 @@ import torch
 from torch import Tensor
 
 from litotes.encoder.attention.learned import Learned
-from litotes.encoder.device_encoding import attention_seeds, uses_kernels
-from litotes.encoder.encoding import Encoding
-from litotes.encoder.kernel_walk import KernelWalk, route_options
 from litotes.encoder.packing import TextSet, lay_end_to_end
-from litotes.encoder.route import ALIGNED, RoutePlan, Sizes
 from litotes.encoder.tokenizer import Pieces
-from litotes.kernels.products import TorchProducts
+from litotes.encoder.walk import Encoding
+from litotes.kernels.encode import attention_seeds, uses_kernels
+from litotes.kernels.route import ALIGNED, RoutePlan, Sizes
+from litotes.kernels.triton_operations import TritonOperations, route_options, walk_route
 from litotes.model.classifier import Classifier
 from litotes.model.heads import HEADS
 from litotes.training.losses import TaskLosses
@@ -205,9 +204,8 @@ class StepBucket:
         classifier, n_texts = self.steps.classifier, self.route.n_texts
         encoder = classifier.encoder
         with self.steps.objective.autocast():
-            walked = KernelWalk(
-                encoder, self.route, TorchProducts(), attention_seeds(encoder)
-            ).walk()
+            seeds = attention_seeds(encoder)
+            walked = walk_route(encoder, TritonOperations(self.route, fused=False, seeds=seeds))
             layout = walked.layout
             logits = classifier.read(Encoding(walked.hidden, layout, layout.positions))
         # the last row may be that of the pieces of nobody

@@ -22,10 +22,10 @@ from litotes.core.registry import check_options, pick
 from litotes.core.storage import MANIFEST, find_foreign_file, write_json
 from litotes.encoder import pretrained
 from litotes.encoder.attention import PRUNINGS, WEIGHTINGS
-from litotes.encoder.device_encoding import kernels_wanted, uses_kernels
 from litotes.encoder.encoder import recompute
 from litotes.encoder.packing import TextSet, make_text_set
 from litotes.evaluation.evaluate import CellScores, evaluate, score_warnings
+from litotes.kernels.encode import kernels_wanted, uses_kernels
 from litotes.model.checkpoint import Model, load_model, save_model, save_parts
 from litotes.model.classifier import Classifier
 from litotes.model.folder import DESCRIPTION, write_trained_texts

@@ -9,13 +9,12 @@ blocks of keys and none of the rest.
 from __future__ import annotations
 
 import torch
-from torch import Tensor
-from torch.nn import functional
 
 from litotes.core.errors import UserError
 from litotes.encoder.attention.rule import RowRule
-from litotes.encoder.attention.softmax import softmax_over
-from litotes.encoder.attention.top_k import SelectiveSoftmax, expand_live
+from litotes.encoder.attention.top_k import SelectiveSoftmax
+from litotes.encoder.operations import Operations, Value
+from litotes.encoder.torch_operations import TORCH
 
 
 class BlockTopK(SelectiveSoftmax):
@@ -49,36 +48,30 @@ class BlockTopK(SelectiveSoftmax):
         return RowRule("block_top_k", kept=self.kept_counts(device), block=self.block)
 
     def forward(
-        self, affinity: Tensor, live: Tensor | None = None, heads: Tensor | None = None
-    ) -> Tensor:
-        live = expand_live(affinity, live)
+        self,
+        affinity: Value,
+        live: Value | None = None,
+        heads: Value | None = None,
+        *,
+        ops: Operations = TORCH,
+    ) -> Value:
+        live = ops.live_like(affinity, live)
         with torch.no_grad():
-            chosen = self._choose_keys(affinity, live) & live
-            chosen = torch.where(chosen.any(-1, keepdim=True), chosen, live)
-        return softmax_over(affinity, chosen)
+            chosen = ops.both(self._choose_keys(ops, affinity, live), live)
+            chosen = ops.where(ops.any(chosen), chosen, live)
+        return ops.softmax(affinity, chosen)
 
-    def _choose_keys(self, affinity: Tensor, live: Tensor) -> Tensor:
+    def _choose_keys(self, ops: Operations, affinity: Value, live: Value) -> Value:
         """Which keys lie in a block that their query's block keeps.
 
         (text, attention_head, query, key)
         """
-        n_queries, n_keys = affinity.shape[-2:]
-        weights = softmax_over(affinity.float(), live)
-        # Self-attention of whole texts: queries past a text's end are padding and have no say.
-        if n_queries == n_keys:
-            weights = weights * live.diagonal(dim1=-2, dim2=-1).unsqueeze(-1)
-        query_block, of_queries = self._blocks(n_queries, weights, first_alone=True)
-        key_block, of_keys = self._blocks(n_keys, weights, first_alone=False)
-        mass = of_queries.T @ weights @ of_keys  # (text, attention_head, query_block, key_block)
-        kept = self.best(mass, of_queries.T @ live.to(weights) @ of_keys > 0)
-        return kept[..., query_block, :][..., key_block]
-
-    def _blocks(self, n: int, like: Tensor, *, first_alone: bool) -> tuple[Tensor, Tensor]:
-        """The block of each of n neighbours, (neighbour,), and the same as ones and zeros,
-        (neighbour, block).
-        """
-        shift = self.block - 1 if first_alone else 0
-        block = (torch.arange(n, device=like.device) + shift) // self.block
-        # Computed, not read from the tensor: that would make a device wait.
-        n_blocks = (n - 1 + shift) // self.block + 1
-        return block, functional.one_hot(block, n_blocks).to(like)
+        # queries past a text's end are padding and have no say
+        weights = ops.softmax(affinity, live) * ops.real_queries(affinity, live)
+        query_block, of_queries = ops.blocks(affinity, -2, self.block, first_alone=True)
+        key_block, of_keys = ops.blocks(affinity, -1, self.block, first_alone=False)
+        # (text, attention_head, query_block, key_block)
+        mass = ops.block_sums(weights, of_queries, of_keys)
+        n_live = ops.block_sums(live, of_queries, of_keys)
+        kept = ops.best(mass, n_live > 0, 1 - self.sparsity_now)
+        return ops.take(ops.take(kept, query_block, -2), key_block, -1)

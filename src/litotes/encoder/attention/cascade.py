@@ -11,8 +11,7 @@ from itertools import pairwise
 from typing import Literal
 
 from litotes.core.errors import UserError
-from litotes.encoder.attention.attention_sum import AttentionSum
-from litotes.encoder.attention.pruning import Plan
+from litotes.encoder.attention.pruning import Plan, Pruning
 
 SCHEDULES = ("authors", "linear", "geometric")
 AUTHORS_PIECES, AUTHORS_HEADS = 0.9, 0.97
@@ -21,7 +20,7 @@ after twelve layers.
 """
 
 
-class Cascade(AttentionSum):
+class Cascade(Pruning):
     """s_t = Σ_layers Σ_heads Σ_queries w[h, q, t]: pieces with the smallest sums leave; heads by
     Σ|output|.
 

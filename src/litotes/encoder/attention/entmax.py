@@ -15,8 +15,9 @@ from torch import Tensor, nn
 
 from litotes.core.errors import UserError
 from litotes.encoder.attention.rule import RowRule
-from litotes.encoder.attention.simplex import entmax
 from litotes.encoder.attention.weighting import Weighting
+from litotes.encoder.operations import Operations, Value
+from litotes.encoder.torch_operations import TORCH
 
 FARTHEST = 4.6
 """The `a` at which a learned α stops, 1.01 and 1.99: beyond it the sigmoid is so flat that a head
@@ -58,14 +59,15 @@ class Entmax(Weighting):
         )
 
     def forward(
-        self, affinity: Tensor, live: Tensor | None = None, heads: Tensor | None = None
-    ) -> Tensor:
-        alpha = self.per_head(self.alpha, heads) if self.fixed is None else self.fixed
-        if live is None:
-            return entmax(affinity, alpha)
-        weights = entmax(affinity.masked_fill(~live, torch.finfo(affinity.dtype).min), alpha)
-        # dead keys are 0 already, but not in a row of nothing else
-        return weights.masked_fill(~live, 0.0)
+        self,
+        affinity: Value,
+        live: Value | None = None,
+        heads: Value | None = None,
+        *,
+        ops: Operations = TORCH,
+    ) -> Value:
+        alpha = ops.per_head(self.alpha, heads) if self.fixed is None else self.fixed
+        return ops.entmax(affinity, alpha, live)
 
 
 def _check_alpha(alpha: float | str) -> float:

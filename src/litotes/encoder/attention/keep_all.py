@@ -1,9 +1,6 @@
 """none: every piece and every attention head goes on."""
 
-from torch import Tensor
-
-from litotes.encoder.attention.pruning import AttentionOutput, Plan, Pruning
-from litotes.encoder.attention.survivors import Survivors
+from litotes.encoder.attention.pruning import Plan, Pruning
 
 
 class KeepAll(Pruning):
@@ -14,8 +11,3 @@ class KeepAll(Pruning):
 
     def plan(self) -> Plan:
         return Plan((1.0,) * self.n_layers, (1.0,) * self.n_layers)
-
-    def importance(
-        self, layer: int, hidden: Tensor, survivors: Survivors, attention: AttentionOutput
-    ) -> Tensor:
-        return survivors.importance

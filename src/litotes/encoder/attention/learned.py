@@ -15,9 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from litotes.core.errors import UserError
-from litotes.encoder.attention.attention_sum import AttentionSum
 from litotes.encoder.attention.cascade import check_shares
-from litotes.encoder.attention.pruning import Plan
+from litotes.encoder.attention.pruning import Plan, Pruning
+from litotes.encoder.operations import Operations, Value
+from litotes.encoder.torch_operations import TORCH
 
 LOG_RANGE = 3.0
 """A scorer can make a piece e³, 20 times, as important or as unimportant as its attention says, and
@@ -25,7 +26,7 @@ no more.
 """
 
 
-class Learned(AttentionSum):
+class Learned(Pruning):
     """Shares of pieces per layer found by a search; importance by attention, times what a scorer
     learns: s_t e^{u·h_t}.
 
@@ -74,8 +75,8 @@ class Learned(AttentionSum):
             shares = draw_shares(shares)
         return Plan(shares, (1.0,) * self.n_layers)
 
-    def importance_factor(self, layer: int, hidden: Tensor) -> Tensor | None:
-        return None if self.scorers is None else self._score(layer, hidden).exp()
+    def factor(self, ops: Operations, layer: int, hidden: Value) -> Value | None:
+        return None if self.scorers is None else ops.exp(self._score(ops, layer, hidden))
 
     def with_importance_gradient(self, layer: int, hidden: Tensor, mixed: Tensor) -> Tensor:
         """The same values, but their gradient tells the scorer which pieces the loss wants more
@@ -83,13 +84,14 @@ class Learned(AttentionSum):
         """
         if self.scorers is None or not self.training:
             return mixed
-        score = self._score(layer, hidden)[:, None]
+        score = self._score(TORCH, layer, hidden)[:, None]
         return mixed * (1 + score - score.detach()).to(mixed.dtype)
 
-    def _score(self, layer: int, hidden: Tensor) -> Tensor:
+    def _score(self, ops: Operations, layer: int, hidden: Value) -> Value:
+        """(piece,)"""
         assert self.scorers is not None
-        score = hidden.detach().float() @ self.scorers.weight[layer].float()  # (piece,)
-        return LOG_RANGE * torch.tanh(score / LOG_RANGE)
+        score = ops.dot(hidden, self.scorers.weight[layer])
+        return ops.tanh(score / LOG_RANGE) * LOG_RANGE
 
 
 def draw_shares(lowest: Sequence[float]) -> tuple[float, ...]:

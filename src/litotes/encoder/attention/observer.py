@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from litotes.encoder.attention.pruning import AttentionOutput
-from litotes.encoder.attention.survivors import Survivors
+from litotes.encoder.operations import Seen
+
+if TYPE_CHECKING:
+    from litotes.encoder.walk import State
 
 
 @dataclass(frozen=True)
@@ -48,18 +51,19 @@ class LayerTrace:
     layer: int
     hidden: Tensor
     heads: Sequence[int]
-    attention: AttentionOutput
-    before: Survivors
-    after: Survivors
+    attention: Seen
+    before: State
+    after: State
 
     def by_text(self) -> Iterator[TextAttention]:
         """The texts of the batch, in order."""
-        lengths = self.before.layout.lengths
+        lengths = self.before.texts.lengths
         weights = _rows_by_text(self.attention.weights, lengths)
         values = self.attention.value.split(lengths)
-        mixed = self.attention.mixed.split(lengths)
+        by_head = self.attention.mixed.unflatten(1, (len(self.heads), -1))
+        mixed = by_head.split(lengths)
         origins = self.before.origin.split(lengths)
-        stayed = self.after.origin.split(self.after.layout.lengths)
+        stayed = self.after.origin.split(self.after.texts.lengths)
         for text, parts in enumerate(zip(weights, values, mixed, origins, stayed, strict=True)):
             yield self._of_text(text, *parts)
 
@@ -74,8 +78,9 @@ class LayerTrace:
     ) -> TextAttention:
         """value, mixed: (piece, attention_head, head_width), of all attention heads."""
         heads = list(self.heads)
-        if self.before.heads is not None:
-            heads = self.before.heads[text].tolist()
+        used = None if self.before.heads is None else self.before.heads.used
+        if used is not None:
+            heads = used[text].tolist()
             # pruned heads have no weights to show
             value, mixed = value[:, heads], mixed[:, heads]
         return TextAttention(

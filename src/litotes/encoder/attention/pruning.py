@@ -19,29 +19,15 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
-from litotes.encoder.attention.survivors import Choice, Survivors, fuse_removed
+from litotes.encoder.operations import Operations, Seen, Value
 
-
-@dataclass(frozen=True)
-class AttentionOutput:
-    """What the attention of one layer computed.
-
-    received: how much weight each piece got from all queries of its text, by attention head.
-    (piece, attention_head)
-    value: (piece, attention_head, head_width).
-    mixed: each attention head's output before the output projection, of the same shape.
-    weights: only where an observer asks, per row block (text, attention_head, query, key), padding
-    included (attention/rows.py).
-    """
-
-    received: Tensor
-    value: Tensor
-    mixed: Tensor
-    weights: tuple[Tensor, ...] = ()
+if TYPE_CHECKING:
+    from litotes.encoder.walk import State
 
 
 @dataclass(frozen=True)
@@ -59,6 +45,10 @@ class Plan:
 
     def n_heads(self, layer: int, n_attention_heads: int) -> int:
         return round_share(self.heads[layer], n_attention_heads)
+
+    def removes_pieces(self, layer: int) -> bool:
+        """Whether pieces leave after `layer`, of texts long enough."""
+        return self.pieces[layer] != (self.pieces[layer - 1] if layer else 1.0)
 
     def needs_importance(self, layer: int, n_attention_heads: int) -> bool:
         """Whether importance has to be known after `layer`: pieces or heads leave here or later."""
@@ -90,7 +80,12 @@ def round_share(share: float, whole: int) -> int:
 
 
 class Pruning(nn.Module, ABC):
-    """Says what goes on. A new pruning gives its `plan` and its own measure of importance."""
+    """Says what goes on. A new pruning gives its `plan`, and its own measure of importance if it is
+    not the weight that pieces received.
+
+    by_value: every weight counts by the length of the value it moves (Kobayashi et al. 2020, arXiv
+    2004.10102).
+    """
 
     def __init__(
         self,
@@ -98,82 +93,30 @@ class Pruning(nn.Module, ABC):
         n_attention_heads: int,
         width: int,
         *,
+        by_value: bool = False,
         restore: bool = False,
         fuse: bool = False,
     ) -> None:
         super().__init__()
         self.n_layers, self.n_attention_heads, self.width = n_layers, n_attention_heads, width
-        self.restore, self.fuse = restore, fuse
+        self.by_value, self.restore, self.fuse = by_value, restore, fuse
 
     @abstractmethod
     def plan(self) -> Plan:
         """What goes on after each layer; in training mode it may be another one at every call."""
 
-    @abstractmethod
-    def importance(
-        self, layer: int, hidden: Tensor, survivors: Survivors, attention: AttentionOutput
-    ) -> Tensor:
-        """How important each piece is, earlier layers included. (piece,)"""
+    def factor(self, ops: Operations, layer: int, hidden: Value) -> Value | None:
+        """What multiplies the importance of pieces in a layer, (piece,); None: nothing."""
+        return None
+
+    def importance(self, ops: Operations, layer: int, state: State, seen: Seen) -> Value:
+        """How important each piece is, earlier layers included. (piece,)
+
+        importance_l = (importance_{l−1} + received_l) × factor_l, unless a pruning says otherwise.
+        """
+        factor = self.factor(ops, layer, state.hidden)
+        return ops.add_received(state.importance, seen, factor, by_value=self.by_value)
 
     def with_importance_gradient(self, layer: int, hidden: Tensor, mixed: Tensor) -> Tensor:
         """`mixed` unchanged; a pruning that learns importance attaches its gradient here."""
         return mixed
-
-    def forward(
-        self,
-        layer: int,
-        plan: Plan,
-        hidden: Tensor,
-        mixed: Tensor,
-        survivors: Survivors,
-        attention: AttentionOutput,
-    ) -> tuple[Tensor, Tensor, Survivors]:
-        """Removes pieces after the attention of `layer`, and attention heads for the next one.
-
-        hidden: the pieces' states before the attention; mixed: what it gathered. (piece, width)
-        Gives both for the pieces that go on, and their state.
-        """
-        importance = self.importance(layer, hidden, survivors, attention)
-        survivors = replace(survivors, importance=importance.detach())
-        mixed = self.with_importance_gradient(layer, hidden, mixed)
-        if plan.needs_head_importance(layer, self.n_attention_heads):
-            survivors = _add_head_importance(survivors, attention)
-            survivors = _keep_best_heads(survivors, plan.n_heads(layer, self.n_attention_heads))
-        counts = plan.counts(layer, survivors.whole.lengths)
-        if tuple(counts) == survivors.n_real:
-            return hidden, mixed, survivors
-        return self._remove(survivors.choose(counts), hidden, mixed, survivors)
-
-    def _remove(
-        self, choice: Choice, hidden: Tensor, mixed: Tensor, survivors: Survivors
-    ) -> tuple[Tensor, Tensor, Survivors]:
-        if self.restore:
-            survivors = survivors.remember(hidden, choice)
-        if self.fuse:
-            hidden = fuse_removed(hidden, choice, survivors.importance)
-            mixed = fuse_removed(mixed, choice, survivors.importance)
-            return hidden, mixed, survivors.with_fused(choice)
-        hidden = hidden.index_select(0, choice.kept_places)
-        mixed = mixed.index_select(0, choice.kept_places)
-        return hidden, mixed, survivors.without(choice)
-
-
-def _add_head_importance(survivors: Survivors, attention: AttentionOutput) -> Survivors:
-    """Adds this layer to s_h = Σ_t Σ_d |E_{h,t,d}|, the size of each attention head's outputs."""
-    by_piece = attention.mixed.detach().float().abs().sum(-1)  # (piece, attention_head)
-    # (text, attention_head)
-    total = survivors.head_importance.index_add(0, survivors.layout.texts, by_piece)
-    return replace(survivors, head_importance=total)
-
-
-def _keep_best_heads(survivors: Survivors, n_heads: int) -> Survivors:
-    """The attention heads with the largest outputs go on, in each text its own."""
-    total, heads = survivors.head_importance, survivors.heads
-    if heads is None:
-        if n_heads == total.shape[1]:
-            return survivors
-        return replace(survivors, heads=total.topk(n_heads).indices.sort().values)
-    if n_heads == heads.shape[1]:
-        return survivors
-    best = total.gather(1, heads).topk(n_heads).indices
-    return replace(survivors, heads=heads.gather(1, best).sort().values)

@@ -8,15 +8,22 @@ from torch.nn import functional
 
 from litotes.encoder.attention.rule import RowRule
 from litotes.encoder.attention.weighting import Weighting
+from litotes.encoder.operations import Operations, Value
+from litotes.encoder.torch_operations import TORCH
 
 
 class Softmax(Weighting):
     """Dense weights: w_k = exp(a_k) / Σ_j exp(a_j)."""
 
     def forward(
-        self, affinity: Tensor, live: Tensor | None = None, heads: Tensor | None = None
-    ) -> Tensor:
-        return softmax_over(affinity, live)
+        self,
+        affinity: Value,
+        live: Value | None = None,
+        heads: Value | None = None,
+        *,
+        ops: Operations = TORCH,
+    ) -> Value:
+        return ops.softmax(affinity, live)
 
     def row_rule(self, device: torch.device) -> RowRule:
         return RowRule("softmax")
@@ -46,13 +53,3 @@ class Softmax(Weighting):
         return functional.scaled_dot_product_attention(
             query, key, value, attn_mask=live if bias is None else bias, dropout_p=dropout
         )
-
-
-def softmax_over(affinity: Tensor, chosen: Tensor | None) -> Tensor:
-    """Softmax over the chosen keys alone (None: all); a row without chosen keys (padding) gets no
-    weight at all.
-    """
-    if chosen is None:
-        return affinity.softmax(-1)
-    weights = affinity.masked_fill(~chosen, torch.finfo(affinity.dtype).min).softmax(-1)
-    return weights.masked_fill(~chosen, 0.0)

@@ -10,8 +10,9 @@ from torch import Tensor
 
 from litotes.core.errors import UserError
 from litotes.encoder.attention.rule import RowRule, kept_counts
-from litotes.encoder.attention.softmax import softmax_over
 from litotes.encoder.attention.weighting import Weighting
+from litotes.encoder.operations import Operations, Value
+from litotes.encoder.torch_operations import TORCH
 
 SPARSEST = 0.95
 
@@ -51,19 +52,6 @@ class SelectiveSoftmax(Weighting):
         """How many of n are among the best, for every n. (n,)"""
         return kept_counts(1 - self.sparsity_now, device)
 
-    def best(self, scores: Tensor, live: Tensor) -> Tensor:
-        """Whether a score is among the ⌈(1 − sparsity) × live⌉ highest live ones of its row; of
-        equals the earlier one is.
-        """
-        n_live = live.sum(-1, keepdim=True, dtype=torch.float64)
-        # A sparsity of 0.95 leaves one key of 20, not the two that 0.05 × 20 = 1.0000000000000009
-        # would give.
-        n_kept = torch.ceil((1 - self.sparsity_now) * n_live - 1e-9)  # (…, row, 1)
-        ranked = scores.detach().masked_fill(~live, -torch.inf)
-        order = ranked.argsort(dim=-1, descending=True, stable=True)
-        places = torch.arange(scores.shape[-1], device=scores.device)
-        return torch.zeros_like(live).scatter(-1, order, places < n_kept)
-
 
 class TopK(SelectiveSoftmax):
     """The best keys of each query: softmax over the ⌈(1 − sparsity) × live keys⌉ largest affinities
@@ -74,13 +62,11 @@ class TopK(SelectiveSoftmax):
         return RowRule("top_k", kept=self.kept_counts(device))
 
     def forward(
-        self, affinity: Tensor, live: Tensor | None = None, heads: Tensor | None = None
-    ) -> Tensor:
-        return softmax_over(affinity, self.best(affinity, expand_live(affinity, live)))
-
-
-def expand_live(affinity: Tensor, live: Tensor | None) -> Tensor:
-    """Which keys are live, in the shape of `affinity`."""
-    if live is None:
-        return torch.ones_like(affinity, dtype=torch.bool)
-    return live.expand_as(affinity)
+        self,
+        affinity: Value,
+        live: Value | None = None,
+        heads: Value | None = None,
+        *,
+        ops: Operations = TORCH,
+    ) -> Value:
+        return ops.softmax(affinity, ops.best(affinity, live, 1 - self.sparsity_now))

@@ -3,7 +3,8 @@
     weights = simplex(affinity),   affinity[q, k] = query_q · key_k / √d + bias[q, k]
 
 A weighting is a module of its own in every block, so it may carry parameters (one number per
-attention head, say). Its options are the keyword arguments of its class.
+attention head, say). Its options are the keyword arguments of its class. One that is written with
+`ops` alone (operations.py) trains, runs on a GPU and is exported without another line.
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from litotes.encoder.attention.rule import RowRule
+from litotes.encoder.operations import Operations, Value
+from litotes.encoder.torch_operations import TORCH
 
 
 class Weighting(nn.Module, ABC):
     """Non-negative weights over the live keys that sum to 1.
 
     `forward` is the definition and all that a new weighting has to give. `attend` may be overridden
-    where a fused kernel computes the same thing.
+    where torch has a fused kernel that computes the same thing.
 
     progress: how much of the training is done, 0 to 1, for weightings that change as training goes
     on; 1 outside training.
@@ -45,14 +48,19 @@ class Weighting(nn.Module, ABC):
 
     @abstractmethod
     def forward(
-        self, affinity: Tensor, live: Tensor | None = None, heads: Tensor | None = None
-    ) -> Tensor:
+        self,
+        affinity: Value,
+        live: Value | None = None,
+        heads: Value | None = None,
+        *,
+        ops: Operations = TORCH,
+    ) -> Value:
         """Weights of the shape of `affinity` (text, attention_head, query, key); keys that are not
         live get exactly 0.
 
         live: boolean, broadcastable to `affinity`; None when every key is live.
-        heads: which attention heads the second axis shows, (text, attention_head), where a pruning
-        has taken some away; None: all.
+        heads: which attention heads the second axis shows, for `ops.per_head`, where a pruning has
+        taken some away; None: all.
         """
 
     def row_rule(self, device: torch.device) -> RowRule | None:
@@ -60,13 +68,6 @@ class Weighting(nn.Module, ABC):
         there is no kernel for it, and the definition is computed.
         """
         return None
-
-    def per_head(self, values: Tensor, heads: Tensor | None) -> Tensor:
-        """A number for each attention head, (attention_head,), laid out to meet an affinity: (text
-        or 1, attention_head, 1, 1).
-        """
-        shown = values[None] if heads is None else values[heads]
-        return shown[:, :, None, None]
 
     def attend(
         self,

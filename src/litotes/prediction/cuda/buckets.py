@@ -9,12 +9,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from litotes.encoder.kernel_walk import route_options
 from litotes.encoder.packing import lay_end_to_end
-from litotes.encoder.route import RoutePlan, Sizes
 from litotes.encoder.tokenizer import Pieces
-from litotes.kernels.products import FusedProducts
+from litotes.kernels.route import RoutePlan, Sizes
 from litotes.kernels.tiles import Numbers
+from litotes.kernels.triton_operations import SideStream, route_options
 from litotes.model.classifier import Classifier
 from litotes.prediction.cuda.captured_pass import CapturedPass, Slot
 
@@ -42,7 +41,7 @@ class Buckets:
         self.classifier = classifier
         self.sizes = tuple(size for size in BUCKETS if size <= largest)
         self.pool = torch.cuda.graph_pool_handle()
-        self.products = FusedProducts()
+        self.side = SideStream()
         self.passes: dict[tuple[int, int], CapturedPass] = {}
         self.longest = classifier.encoder.spec.max_pieces
 
@@ -97,7 +96,7 @@ class Buckets:
             )
             sizes = Sizes(size, max(1, size // pieces_per_text), min(self.longest, size))
             plan = RoutePlan.for_bucket(options, sizes)
-            self.passes[key] = CapturedPass(self.classifier, plan, self.pool, self.products)
+            self.passes[key] = CapturedPass(self.classifier, plan, self.pool, self.side)
         return self.passes[key]
 
 

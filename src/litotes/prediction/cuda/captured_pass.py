@@ -11,11 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from litotes.encoder.encoding import Encoding
-from litotes.encoder.kernel_walk import KernelWalk
-from litotes.encoder.route import RoutePlan
-from litotes.kernels.products import FusedProducts
+from litotes.encoder.walk import Encoding
+from litotes.kernels.route import RoutePlan
 from litotes.kernels.tiles import Numbers
+from litotes.kernels.triton_operations import SideStream, TritonOperations, walk_route
 from litotes.model.classifier import Classifier
 
 N_SLOTS = 2
@@ -33,14 +32,14 @@ class Slot:
 
 class CapturedPass:
     """A classifier over one bucket. pool: the memory that all buckets' graphs share, which run one
-    after the other and so share `products` too.
+    after the other and so share `side` too.
     """
 
     def __init__(
-        self, classifier: Classifier, plan: RoutePlan, pool: Any, products: FusedProducts
+        self, classifier: Classifier, plan: RoutePlan, pool: Any, side: SideStream
     ) -> None:
         self.classifier, self.plan, self.pool = classifier, plan, pool
-        self.products = products
+        self.side = side
         self.block = torch.zeros(plan.n_numbers, dtype=torch.int32, device=classifier.device)
         self.route = plan.read(self.block)
         self.graph: torch.cuda.CUDAGraph | None = None
@@ -85,9 +84,9 @@ class CapturedPass:
 
     def _compute(self) -> Tensor:
         """The logits of all tasks side by side. (text, class)"""
-        walked = KernelWalk(self.classifier.encoder, self.route, self.products).walk()
-        hidden = walked.hidden.float()
-        layout = walked.layout
+        ops = TritonOperations(self.route, fused=True, side=self.side)
+        walked = walk_route(self.classifier.encoder, ops)
+        hidden, layout = walked.hidden.float(), walked.layout
         with torch.autocast(
             "cuda",
             self.classifier.encoder.embeddings.piece.weight.dtype,

@@ -17,12 +17,11 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor, nn
 
-from litotes.encoder.attention.rows import Rows
-from litotes.encoder.batch import Batch
 from litotes.encoder.encoder import Encoder
-from litotes.encoder.layout import Layout
+from litotes.encoder.layout import Batch, Layout
 from litotes.encoder.reshaping import evenly_spaced
 from litotes.encoder.spec import EncoderSpec
+from litotes.encoder.torch_operations import Rows
 
 _QUERY, _KEY, _VALUE = 0, 1, 2
 

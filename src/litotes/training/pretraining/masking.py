@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from torch import Generator, Tensor
 
 from litotes.core.errors import UserError
-from litotes.encoder.batch import Batch
-from litotes.encoder.layout import Layout
+from litotes.encoder.layout import Batch, Layout
 from litotes.encoder.tokenizer import PieceTokenizer
 from litotes.training.pretraining.texts import FramedText
 from litotes.training.recipe import ObjectiveSettings

@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from litotes.core.errors import UserError
 from litotes.core.registry import build, pick
 from litotes.encoder.attention import WEIGHTINGS
-from litotes.encoder.attention.rows import Rows
 from litotes.encoder.layout import Layout
+from litotes.encoder.torch_operations import Rows
 from litotes.training.translation.spec import DecoderSpec
 
 SELF, ACROSS = "decoder self", "across"

@@ -21,7 +21,7 @@ from torch import Tensor
 from litotes.encoder.attention.entmax import Entmax
 from litotes.encoder.attention.observer import LayerTrace
 from litotes.encoder.attention.weighting import Weighting
-from litotes.encoder.encoding import Encoding
+from litotes.encoder.walk import Encoding
 from litotes.training.translation.attention import ACROSS, SELF, AttentionTrace
 from litotes.training.translation.model import EncoderDecoder
 from litotes.training.translation.pairs import PairBatch, PairSet

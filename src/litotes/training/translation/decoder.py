@@ -18,9 +18,9 @@ import torch
 from torch import Tensor, nn
 
 from litotes.core.registry import pick
-from litotes.encoder.block import ACTIVATIONS
-from litotes.encoder.encoding import Encoding
+from litotes.encoder.encoder import ACTIVATIONS
 from litotes.encoder.layout import Layout
+from litotes.encoder.walk import Encoding
 from litotes.training.translation.attention import (
     ACROSS,
     SELF,

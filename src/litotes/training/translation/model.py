@@ -16,11 +16,10 @@ from torch.nn import functional
 
 from litotes.core.errors import UserError
 from litotes.encoder.attention.observer import Observer
-from litotes.encoder.batch import Batch
-from litotes.encoder.device_encoding import encode
 from litotes.encoder.encoder import Encoder
-from litotes.encoder.encoding import Encoding
-from litotes.encoder.layout import Layout
+from litotes.encoder.layout import Batch, Layout
+from litotes.encoder.walk import Encoding
+from litotes.kernels.encode import encode
 from litotes.training.translation.attention import DecoderObserver
 from litotes.training.translation.cache import Cache
 from litotes.training.translation.decoder import Decoder

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from litotes.data.parallel import Pair
-from litotes.encoder.batch import Batch
-from litotes.encoder.layout import Layout
+from litotes.encoder.layout import Batch, Layout
 from litotes.encoder.packing import batches_by_budget
 from litotes.encoder.tokenizer import Pieces, PieceTokenizer
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from litotes.encoder.encoding import Encoding
+from litotes.encoder.walk import Encoding
 from litotes.training.translation.cache import Cache
 from litotes.training.translation.model import EncoderDecoder
 

@@ -148,6 +148,11 @@ class Route:
     first_bounds: Tensor
     first_tiles: tuple[Tiles, ...]
 
+    @property
+    def layout(self) -> Stage:
+        """The boundaries that everything begins with."""
+        return self.stages[0]
+
     def lay_out(self) -> None:
         """Writes boundaries and tiles, from the lengths, on the device."""
         n_stages, n_numbers = self.stage_numbers.shape

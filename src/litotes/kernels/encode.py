@@ -15,10 +15,10 @@ from torch import Tensor
 
 from litotes.core.errors import UserError
 from litotes.encoder.attention.observer import Observer
-from litotes.encoder.batch import Batch
-from litotes.encoder.encoder import Encoder, encoding_of_firsts
-from litotes.encoder.encoding import Encoding
-from litotes.encoder.layout import Layout
+from litotes.encoder.encoder import Encoder
+from litotes.encoder.layout import Batch, Layout
+from litotes.encoder.torch_operations import TORCH
+from litotes.encoder.walk import Encoding
 
 SWITCH = "LITOTES_KERNELS"
 
@@ -36,7 +36,7 @@ def uses_kernels(encoder: Encoder) -> bool:
     """Whether batches of this encoder go through the kernels where it is now."""
     if encoder.recomputes or not kernels_wanted(encoder.device):
         return False
-    from litotes.encoder.kernel_walk import has_kernels  # imports Triton
+    from litotes.kernels.triton_operations import has_kernels  # imports Triton
 
     return has_kernels(encoder)
 
@@ -53,9 +53,8 @@ def kernels_wanted(device: torch.device) -> bool:
 
 def encode_on_device(encoder: Encoder, batch: Batch, *, firsts_only: bool) -> Encoding:
     """The same by kernels, with gradients, under autocast or not."""
-    from litotes.encoder.kernel_walk import KernelWalk, route_options
-    from litotes.encoder.route import RoutePlan
-    from litotes.kernels.products import TorchProducts
+    from litotes.kernels.route import RoutePlan
+    from litotes.kernels.triton_operations import TritonOperations, route_options, walk_route
 
     layout = batch.layout
     trains = torch.is_grad_enabled()
@@ -68,25 +67,24 @@ def encode_on_device(encoder: Encoder, batch: Batch, *, firsts_only: bool) -> En
     plan.write(np.zeros(layout.n_pieces, dtype=np.int32), None, lengths, sent.numpy())
     block = torch.empty(plan.n_numbers, dtype=torch.int32, device=layout.device)
     block[: plan.n_sent].copy_(sent, non_blocking=True)
-    route = plan.read(block)
-    route = replace(route, pieces=batch.pieces, segments=batch.segments)
-    walk = KernelWalk(encoder, route, TorchProducts(), attention_seeds(encoder))
-    hidden = walk.walk().hidden
+    route = replace(plan.read(block), pieces=batch.pieces, segments=batch.segments)
+    walked = walk_route(
+        encoder, TritonOperations(route, fused=False, seeds=attention_seeds(encoder))
+    )
     if firsts_only:
-        return encoding_of_firsts(hidden, layout)
-    if walk.restores:
-        return Encoding(hidden, layout, layout.positions)
+        firsts, places = TORCH.firsts(layout)
+        return Encoding(walked.hidden, firsts, places)
+    if encoder.pruning.restore and len(route.stages) > 1:
+        return Encoding(walked.hidden, layout, layout.positions)
     left = options.n_left(lengths)[-1].tolist()
-    return Encoding(hidden, Layout.of(left, layout.device), walk.origin.long())
+    return Encoding(walked.hidden, Layout.of(left, layout.device), walked.origin.long())
 
 
 def attention_seeds(encoder: Encoder) -> Tensor | None:
     """What decides dropout in the attention of each layer, drawn by torch where the encoder is;
     None where nothing is dropped. (layer,)
     """
-    from litotes.encoder.kernel_walk import dropout_seeds
-
     if not encoder.training or not encoder.spec.attention_dropout:
         return None
     seed = torch.randint(2**62, (1,), device=encoder.device)
-    return dropout_seeds(seed, len(encoder.spec.walk))
+    return seed + torch.arange(len(encoder.spec.walk), device=seed.device)
