@@ -21,7 +21,8 @@ from litotes.encoder.encoder import Block, Encoder
 from litotes.encoder.layout import Batch, Layout
 from litotes.encoder.packing import pack
 from litotes.encoder.tokenizer import Pieces
-from litotes.encoder.walk import Encoding
+from litotes.encoder.torch_operations import TORCH
+from litotes.encoder.walk import Encoding, second_half
 from litotes.model.checkpoint import Model
 
 AttendPacked = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -121,7 +122,7 @@ def packed_hidden(encoder: Encoder, batch: Batch, attend: AttendPacked) -> Tenso
         block = encoder.blocks[number]
         assert isinstance(block, Block)
         qkv = block.attention.qkv(hidden).unflatten(-1, (3, block.attention.n_heads, -1))
-        hidden = block(hidden, attend(*qkv.unbind(1)).flatten(1))
+        hidden = second_half(TORCH, block, hidden, attend(*qkv.unbind(1)).flatten(1))
     return hidden
 
 
