@@ -312,7 +312,7 @@ class Operations(ABC):
 
     @abstractmethod
     def dot(self, x: Value, vector: nn.Parameter | Value) -> Value:
-        """Multiplies by a vector, in float32, without a gradient for x. (piece, width) → (piece,)"""
+        """Multiplies by a vector in float32, no gradient for x. (piece, width) → (piece,)"""
 
     @abstractmethod
     def exp(self, x: Value) -> Value: ...
