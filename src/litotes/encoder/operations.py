@@ -19,14 +19,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from torch import nn
 
-if TYPE_CHECKING:
-    from litotes.encoder.attention.pruning import Plan
-    from litotes.encoder.encoder import Attention, Embeddings, Encoder
-    from litotes.encoder.walk import State
+from litotes.encoder.layout import Plan
 
 Value = Any
 """A tensor, as a set of operations has it."""
@@ -34,7 +31,47 @@ Value = Any
 Texts = Any
 """Where each text's pieces begin and end, as a set of operations has it."""
 
+Part = Any
+"""The encoder, or one of its parts with their weights (encoder.py)."""
+
 S = TypeVar("S")
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """What heads read: hidden states (piece, width) of texts laid end to end.
+
+    layout: where each text's pieces are. origin: the place each piece had in its text before a
+    pruning took others away, (piece,); −1 for a piece that stands for those gone.
+    """
+
+    hidden: Value
+    layout: Texts
+    origin: Value
+
+
+@dataclass(frozen=True)
+class State:
+    """What goes from layer to layer: the pieces still there.
+
+    hidden: (piece, width). texts, whole: the boundaries now, and those the walk began with.
+    origin: as in `Encoding`. importance: of each piece, as the pruning measures it, (piece,).
+    heads: the attention heads each text still uses, and their importance. removed: what left, if it
+    will be restored. context: what all layers share until pieces leave. None: nothing yet.
+    """
+
+    hidden: Value
+    texts: Texts
+    whole: Texts
+    origin: Value
+    importance: Value | None = None
+    heads: Any = None
+    removed: Any = None
+    context: Any = None
+
+    @property
+    def encoding(self) -> Encoding:
+        return Encoding(self.hidden, self.texts, self.origin)
 
 
 @dataclass(frozen=True)
@@ -93,7 +130,7 @@ class Operations(ABC):
     # Products and norms: pieces in, pieces out
 
     @abstractmethod
-    def embed(self, embeddings: Embeddings, batch: Any) -> Value:
+    def embed(self, embeddings: Part, batch: Any) -> Value:
         """norm(piece + position + segment), of those tables there are. (piece, embedding_width)
 
         Positions count from `first_position`; a segment beyond its table's end takes its last row.
@@ -130,13 +167,13 @@ class Operations(ABC):
     # Attention
 
     @abstractmethod
-    def context(self, encoder: Encoder, texts: Texts, whole: Texts, origin: Value) -> Any:
+    def context(self, encoder: Part, texts: Texts, whole: Texts, origin: Value) -> Any:
         """What all layers share until pieces leave: where each text's rows lie, how far apart
         their pieces stand. In the set's own form; it goes into `State.context`.
         """
 
     @abstractmethod
-    def project(self, attention: Attention, read: Value, state: State, *, firsts: bool) -> Any:
+    def project(self, attention: Part, read: Value, state: State, *, firsts: bool) -> Any:
         """Queries, keys and values of all pieces; firsts: queries of each text's first piece alone.
 
         In the set's own form; torch's: (piece, attention_head, head_width) each.
@@ -156,7 +193,7 @@ class Operations(ABC):
     @abstractmethod
     def attend(
         self,
-        encoder: Encoder,
+        encoder: Part,
         layer: int,
         state: State,
         projected: Any,
@@ -270,7 +307,7 @@ class Operations(ABC):
         """All pieces the walk began with, those removed in the state they left in."""
 
     @abstractmethod
-    def keep_texts(self, encoder: Encoder, state: State, stays: Value) -> State:
+    def keep_texts(self, encoder: Part, state: State, stays: Value) -> State:
         """The state without the texts that leave whole. stays: (text,), bool"""
 
     # What heads read of a text

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -20,14 +20,9 @@ from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence, pack_sequence
 from torch.utils.checkpoint import checkpoint
 
-from litotes.encoder.attention.pruning import Plan
 from litotes.encoder.attention.simplex import entmax
-from litotes.encoder.layout import Batch, Layout
-from litotes.encoder.operations import Choice, Operations, S, Seen, Wanted
-
-if TYPE_CHECKING:
-    from litotes.encoder.encoder import Attention, Embeddings, Encoder
-    from litotes.encoder.walk import State
+from litotes.encoder.layout import Batch, Layout, Plan
+from litotes.encoder.operations import Choice, Operations, Part, S, Seen, State, Wanted
 
 FUSED = -1
 """The origin of a piece that stands for all pieces removed from its text."""
@@ -51,7 +46,7 @@ class TorchOperations(Operations):
 
     # Products and norms
 
-    def embed(self, embeddings: Embeddings, batch: Batch) -> Tensor:
+    def embed(self, embeddings: Part, batch: Batch) -> Tensor:
         hidden = embeddings.piece(batch.pieces)  # (piece, embedding_width)
         if embeddings.position is not None:
             hidden = hidden + embeddings.position(batch.positions + embeddings.first_position)
@@ -79,13 +74,11 @@ class TorchOperations(Operations):
     # Attention
 
     def context(
-        self, encoder: Encoder, texts: Layout, whole: Layout, origin: Tensor
+        self, encoder: Part, texts: Layout, whole: Layout, origin: Tensor
     ) -> tuple[Context, ...]:
         return make_contexts(encoder, texts, whole, origin) if texts.n_texts else ()
 
-    def project(
-        self, attention: Attention, read: Tensor, state: State, *, firsts: bool
-    ) -> Projected:
+    def project(self, attention: Part, read: Tensor, state: State, *, firsts: bool) -> Projected:
         used = None if state.heads is None else state.heads.used
         if not firsts:
             packed = attention.project(read)
@@ -105,7 +98,7 @@ class TorchOperations(Operations):
 
     def attend(
         self,
-        encoder: Encoder,
+        encoder: Part,
         layer: int,
         state: State,
         projected: Projected,
@@ -263,7 +256,7 @@ class TorchOperations(Operations):
         hidden = torch.zeros_like(joined).index_copy(0, torch.cat(places), joined)
         return replace(state, hidden=hidden, texts=whole, origin=whole.positions)
 
-    def keep_texts(self, encoder: Encoder, state: State, stays: Tensor) -> State:
+    def keep_texts(self, encoder: Part, state: State, stays: Tensor) -> State:
         chosen = stays.tolist()
         places = stays[state.texts.texts].nonzero().squeeze(1)  # (piece,)
         texts, whole = state.texts.keep(chosen), state.whole.keep(chosen)
@@ -475,7 +468,7 @@ class Context:
 
 
 def make_contexts(
-    encoder: Encoder, layout: Layout, whole: Layout, origin: Tensor
+    encoder: Part, layout: Layout, whole: Layout, origin: Tensor
 ) -> tuple[Context, ...]:
     """Of layers that read the whole text and, where there are such, of those with a window."""
     spec, rows = encoder.spec, Rows.of(layout)
@@ -525,7 +518,7 @@ def _turn(values: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 def _blocks(
-    attention: Attention,
+    attention: Part,
     projected: Projected,
     queries: Context,
     keys: Context,

@@ -23,55 +23,13 @@ kernels on a GPU, or as the nodes of an ONNX file (operations.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from litotes.encoder.attention.observer import LayerTrace, Observer
-from litotes.encoder.attention.pruning import Plan
-from litotes.encoder.operations import Operations, Seen, Texts, Value, Wanted
-
-if TYPE_CHECKING:
-    from litotes.encoder.encoder import Block, Embeddings, Encoder
-    from litotes.encoder.layout import Batch
-
-
-@dataclass(frozen=True)
-class Encoding:
-    """What heads read: hidden states (piece, width) of texts laid end to end.
-
-    layout: where each text's pieces are. origin: the place each piece had in its text before a
-    pruning took others away, (piece,); −1 for a piece that stands for those gone.
-    """
-
-    hidden: Value
-    layout: Texts
-    origin: Value
-
-
-@dataclass(frozen=True)
-class State:
-    """What goes from layer to layer: the pieces still there.
-
-    hidden: (piece, width). texts, whole: the boundaries now, and those the walk began with.
-    origin: as in `Encoding`. importance: of each piece, as the pruning measures it, (piece,).
-    heads: the attention heads each text still uses, and their importance. removed: what left, if it
-    will be restored. context: what all layers share until pieces leave. None: nothing yet.
-    """
-
-    hidden: Value
-    texts: Texts
-    whole: Texts
-    origin: Value
-    importance: Value | None = None
-    heads: Any = None
-    removed: Any = None
-    context: Any = None
-
-    @property
-    def encoding(self) -> Encoding:
-        return Encoding(self.hidden, self.texts, self.origin)
-
+from litotes.encoder.layout import Batch, Plan
+from litotes.encoder.operations import Encoding, Operations, Part, Seen, State, Texts, Value, Wanted
 
 GoOn = Callable[[Value | None], Any]
 """Walks on with the texts that stay, (text,), bool; None: all. Gives what the walk gives."""
@@ -81,7 +39,7 @@ Exit = Callable[[Encoding, GoOn], Any]
 
 
 def walk(
-    ops: Operations, encoder: Encoder, batch: Batch, *, firsts_only: bool = False, **options: Any
+    ops: Operations, encoder: Part, batch: Batch, *, firsts_only: bool = False, **options: Any
 ) -> Any:
     """From pieces to what heads read. options: of `walk_layers`."""
     hidden = embed(ops, encoder.embeddings, batch)
@@ -96,7 +54,7 @@ def walk(
     )
 
 
-def embed(ops: Operations, embeddings: Embeddings, batch: Batch) -> Value:
+def embed(ops: Operations, embeddings: Part, batch: Batch) -> Value:
     """h₀: what a piece is and, where a family has such tables, where it stands and (in a pair)
     which text it belongs to. (piece, width)
     """
@@ -106,7 +64,7 @@ def embed(ops: Operations, embeddings: Embeddings, batch: Batch) -> Value:
 
 def walk_layers(
     ops: Operations,
-    encoder: Encoder,
+    encoder: Part,
     hidden: Value,
     texts: Texts,
     *,
@@ -162,7 +120,7 @@ def walk_layers(
 
 def _layer(
     ops: Operations,
-    encoder: Encoder,
+    encoder: Part,
     layer: int,
     plan: Plan,
     observer: Observer | None,
@@ -188,7 +146,7 @@ def _layer(
 
 
 def _last_layer(
-    ops: Operations, encoder: Encoder, layer: int, observer: Observer | None, state: State
+    ops: Operations, encoder: Part, layer: int, observer: Observer | None, state: State
 ) -> State:
     """The layer after which only first pieces are read. Its state has one piece a text."""
     block = encoder.block_of(layer)
@@ -203,7 +161,7 @@ def _last_layer(
 
 def _attend(
     ops: Operations,
-    encoder: Encoder,
+    encoder: Part,
     layer: int,
     state: State,
     wanted: Wanted,
@@ -224,7 +182,7 @@ def _attend(
 
 def _prune(
     ops: Operations,
-    encoder: Encoder,
+    encoder: Part,
     layer: int,
     plan: Plan,
     restores: bool,
@@ -260,7 +218,7 @@ def _prune(
     return state, mixed
 
 
-def second_half(ops: Operations, block: Block, hidden: Value, mixed: Value) -> Value:
+def second_half(ops: Operations, block: Part, hidden: Value, mixed: Value) -> Value:
     """From what each piece was and what it gathered to what it is next. (piece, width)"""
     gathered = ops.dropout(block.dropout, ops.linear(block.attention.output, mixed))
     if block.norm_first:
@@ -273,7 +231,7 @@ def second_half(ops: Operations, block: Block, hidden: Value, mixed: Value) -> V
     return ops.add_norm(block.outer_norm, ops.dropout(block.dropout, inner), hidden)
 
 
-def _feed_forward(ops: Operations, block: Block, x: Value) -> Value:
+def _feed_forward(ops: Operations, block: Part, x: Value) -> Value:
     """W₂ act(W₁ x), or W₂ (act(W₁ x) ⊙ V x) with W₁ and V in one. (piece, width)"""
     if not block.is_gated:
         return ops.linear(block.outer, ops.linear(block.inner, x, block.activation))

@@ -294,7 +294,7 @@ class TritonOperations(TorchOperations):
     def context(self, encoder: Encoder, texts: Any, whole: Any, origin: Any) -> None:
         """A stage knows its tiles already."""
 
-    def project(self, attention: Attention, read: Tensor, state: State, *, firsts: bool) -> Stacked:  # type: ignore[override]
+    def project(self, attention: Attention, read: Tensor, state: State, *, firsts: bool) -> Any:
         if not firsts:
             qkv = attention.project(read)  # (piece, 3, attention_head, head_width)
             return Stacked(*qkv.unbind(1), qkv)

@@ -8,14 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from litotes.encoder.operations import Seen
-
-if TYPE_CHECKING:
-    from litotes.encoder.walk import State
+from litotes.encoder.operations import Seen, State
 
 
 @dataclass(frozen=True)

@@ -16,67 +16,12 @@ the others still see (Liang et al. 2022, arXiv 2202.07800).
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
-from litotes.encoder.operations import Operations, Seen, Value
-
-if TYPE_CHECKING:
-    from litotes.encoder.walk import State
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What goes on after each layer, as shares of a text's own length and of attention heads."""
-
-    pieces: tuple[float, ...]
-    heads: tuple[float, ...]
-
-    def counts(self, layer: int, lengths: Sequence[int]) -> list[int]:
-        """How many pieces of texts that began with these lengths go on after `layer`: a share,
-        rounded down, at least the first piece.
-        """
-        return [round_share(self.pieces[layer], length) for length in lengths]
-
-    def n_heads(self, layer: int, n_attention_heads: int) -> int:
-        return round_share(self.heads[layer], n_attention_heads)
-
-    def removes_pieces(self, layer: int) -> bool:
-        """Whether pieces leave after `layer`, of texts long enough."""
-        return self.pieces[layer] != (self.pieces[layer - 1] if layer else 1.0)
-
-    def needs_importance(self, layer: int, n_attention_heads: int) -> bool:
-        """Whether importance has to be known after `layer`: pieces or heads leave here or later."""
-        before = self.pieces[layer - 1] if layer else 1.0
-        return self.pieces[-1] != before or self.needs_head_importance(layer, n_attention_heads)
-
-    def needs_head_importance(self, layer: int, n_attention_heads: int) -> bool:
-        """The same for attention heads.
-
-        The last layer does not count: there is no later layer that could do without a head.
-        """
-        before = self.n_heads(layer - 1, n_attention_heads) if layer else n_attention_heads
-        return any(
-            self.n_heads(later, n_attention_heads) < before
-            for later in range(layer, len(self.heads) - 1)
-        )
-
-    def for_firsts_only(self) -> Plan:
-        """The plan of a walk whose last layer computes only first pieces: no others to remove."""
-        before_last = self.pieces[-2] if len(self.pieces) > 1 else 1.0
-        return Plan((*self.pieces[:-1], before_last), self.heads)
-
-
-def round_share(share: float, whole: int) -> int:
-    """A share of a number of things, rounded down (0.9 of 10 is 9, whatever floating point says),
-    but never nothing.
-    """
-    return max(1, math.floor(share * whole + 1e-9))
+from litotes.encoder.layout import Plan
+from litotes.encoder.operations import Operations, Seen, State, Value
 
 
 class Pruning(nn.Module, ABC):
