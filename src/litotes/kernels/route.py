@@ -20,8 +20,8 @@ import torch
 import triton
 from torch import Tensor
 
-from litotes.encoder.attention.pruning import Plan, round_share
 from litotes.encoder.attention.rule import LONGEST
+from litotes.encoder.layout import Plan, round_share
 from litotes.kernels.selection import lay_out_stages
 from litotes.kernels.tiles import (
     Numbers,
