@@ -29,7 +29,7 @@ from litotes.core.values import Example, Task
 from litotes.data.corpus import Corpus, example_key, text_key
 from litotes.data.near_duplicates import remove_texts_of
 from litotes.data.sources import load
-from litotes.data.sources.vader import ratings
+from litotes.data.sources.corpora import ratings
 from litotes.training.distillation.plan import DistillPlan
 from litotes.training.distillation.prevalence import stated_shares
 from litotes.training.lessons import Lessons

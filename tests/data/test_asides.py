@@ -13,7 +13,8 @@ from litotes.data.audit import audit
 from litotes.data.corpus import Corpus
 from litotes.data.near_duplicates import near_duplicates
 from litotes.data.sources import load
-from litotes.data.sources.asides import VARIETIES
+
+VARIETIES = ("en-AU", "en-IE", "en-IN", "en-NG", "en-SG", "en-UK", "en-US")
 
 FORMS = {"debate", "dialogue", "forum", "headline", "post", "reply", "review"}
 

@@ -14,7 +14,9 @@ from litotes.data.audit import audit
 from litotes.data.corpus import Corpus
 from litotes.data.near_duplicates import near_duplicates
 from litotes.data.sources import load
-from litotes.data.sources.contrast import KINDS, VARIETIES
+from litotes.data.sources.corpora import CONTRAST_KINDS as KINDS
+
+VARIETIES = ("en-AU", "en-IE", "en-IN", "en-NG", "en-UK", "en-US")
 
 
 @pytest.fixture(scope="module")

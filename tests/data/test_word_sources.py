@@ -9,10 +9,18 @@ from time import process_time
 import pytest
 
 from litotes.core.errors import UserError
-from litotes.data.words import WORD_SOURCES, WordCorpus, load_words
-from litotes.data.words.bio import Entity, entities_of, is_bio
-from litotes.data.words.cutting import CUTTINGS, cut_text
-from litotes.data.words.sarcasm_sign import changed_words, longest_stretch
+from litotes.data.words import (
+    CUTTINGS,
+    WORD_SOURCES,
+    Entity,
+    WordCorpus,
+    changed_words,
+    cut_text,
+    entities_of,
+    is_bio,
+    load_words,
+    longest_stretch,
+)
 
 CONLLU = """\
 # text = It's not.

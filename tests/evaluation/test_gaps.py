@@ -16,7 +16,7 @@ from sklearn.metrics import accuracy_score, cohen_kappa_score, f1_score, recall_
 from litotes.cli.main import main
 from litotes.core.errors import UserError
 from litotes.core.values import Answer, Example, Task
-from litotes.data.agreement import annotator_kappa
+from litotes.data.labels import annotator_kappa
 from litotes.evaluation.evaluate import TaskPredictions
 from litotes.evaluation.gaps import (
     check_columns,

@@ -12,7 +12,7 @@ import pytest
 
 from litotes.core.values import Example
 from litotes.data.corpus import SARCASM, SENTIMENT, Corpus, example_key, text_key
-from litotes.data.sources.vader import ratings
+from litotes.data.sources.corpora import ratings
 from litotes.training.lessons import Lessons
 from reproduction import builtin_more_texts
 from reproduction.builtin_more_texts import (

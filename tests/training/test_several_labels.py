@@ -12,7 +12,7 @@ from several_model import TEXTS, train_several, write_table
 
 from litotes.core.errors import UserError
 from litotes.core.values import Answer, Prediction, Task
-from litotes.data.several import BETWEEN, split_labels
+from litotes.data.labels import BETWEEN, split_labels
 from litotes.data.sources import load
 from litotes.evaluation.evaluate import CellScores
 from litotes.evaluation.scores import SeveralScores, score_several

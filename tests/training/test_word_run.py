@@ -12,7 +12,7 @@ import litotes
 from litotes.cli.main import main
 from litotes.core.errors import Stopped, UserError
 from litotes.core.progress import Watch
-from litotes.data.words.cutting import cut_text
+from litotes.data.words import cut_text
 from litotes.encoder.tokenizer import Pieces
 from litotes.encoder.word_pieces import Window
 from litotes.model.checkpoint import load_word_model
@@ -199,7 +199,7 @@ def test_a_stopped_run_goes_on_to_the_same_weights(
 
 def test_targets_of_words_and_spans(word_file: Path, tiny: object) -> None:
     from litotes.core.values import MISSING, Task
-    from litotes.data.words.corpus import WordExample
+    from litotes.data.words import WordExample
 
     tokenizer = tiny.tokenizer  # type: ignore[attr-defined]
     long = WordExample(("tea",) * 200, ("x",) * 199 + ("y",), True, (198, 199))

@@ -15,11 +15,8 @@ from litotes.core.errors import UserError
 from litotes.core.json_text import to_json
 from litotes.core.text import one_line
 from litotes.data.corpus import text_key
-from litotes.data.sarcasm_sign import PARTS, note_silent, read_interpretations
-from litotes.data.sources import expand_path
-from litotes.data.sources.file_source import FileSource, find_source
-from litotes.data.sources.options import choice, number
-from litotes.data.tables.files import find_file, read_lines
+from litotes.data.sources.source import Source, choice, expand_path, number, read_source
+from litotes.data.tables.files import find_file, find_files, read_lines
 
 
 @dataclass(frozen=True)
@@ -60,10 +57,9 @@ class ParallelTexts:
 
 def load_parallel(spec: str) -> ParallelTexts:
     """The parallel texts a user names, such as `multi30k:data/multi30k?from=de&to=en`."""
-    source, path, options = find_source(spec, PARALLEL, "source of parallel texts")
-    texts = source.read(expand_path(path), options)
+    texts = read_source(spec, PARALLEL, "source of parallel texts")
     if not texts.train:
-        raise UserError(f"{path} holds no pair of texts to learn from.")
+        raise UserError(f"{spec} holds no pair of texts to learn from.")
     return texts
 
 
@@ -117,6 +113,47 @@ def _read_multi30k(folder: Path, options: Mapping[str, str]) -> ParallelTexts:
     train, valid, test = parts
     name = f"multi30k {languages[0]} to {languages[1]}"
     return _without_leaks(ParallelTexts(name, train, valid, test))
+
+
+# Sarcasm SIGN, sarcastic tweets and what people say was meant: a tweet, a comma and an
+# interpretation by one person a line, five lines a tweet or more. The files divide lines, not
+# tweets: a tweet can be in two of them. Read for both of its uses, as words (`words.py`) and as
+# pairs, so that both know the same tweets. Peled and Reichart 2017, arXiv 1704.06836.
+PARTS = {"train": "train.csv", "dev": "dev.csv", "test": "test.csv"}
+
+
+@dataclass(frozen=True)
+class Interpreted:
+    """What one person made of a tweet. part: of `PARTS`."""
+
+    part: str
+    tweet: str
+    meant: str
+
+    @property
+    def key(self) -> str:
+        """What makes two tweets the same."""
+        return text_key(self.tweet)
+
+
+def read_interpretations(folder: Path) -> Iterator[Interpreted]:
+    """Line by line. meant: empty where the person wrote nothing."""
+    if not folder.is_dir():
+        raise UserError(f"{folder} is not a folder: give the one that holds train.csv.gz.")
+    for part, file in find_files(folder, PARTS).items():
+        for place, line in read_lines(file):
+            # tweets hold no comma: the first one ends them; few lines lack the blank after it
+            tweet, comma, meant = line.partition(",")
+            if not comma or not tweet.strip():
+                raise UserError(
+                    f"{file}, line {place}: a tweet, a comma and its interpretation are expected."
+                )
+            yield Interpreted(part, tweet.strip(), meant.strip())
+
+
+def note_silent(n_silent: int) -> tuple[str, ...]:
+    """The note for lines without an interpretation."""
+    return (f"{n_silent} lines without an interpretation were left out.",) if n_silent else ()
 
 
 def _read_sign(folder: Path, options: Mapping[str, str]) -> ParallelTexts:
@@ -199,26 +236,26 @@ _SHARES = {
     "test": "share of the texts to test on (0.05)",
 }
 
-PARALLEL: dict[str, FileSource[ParallelTexts]] = {
-    "multi30k": FileSource(
+PARALLEL: dict[str, Source[ParallelTexts]] = {
+    "multi30k": Source(
         _read_multi30k,
         "captions in German and English",
         "multi30k:data/multi30k?from=de&to=en",
         {"from": "de or en", "to": "en or de"},
     ),
-    "sign": FileSource(
+    "sign": Source(
         _read_sign,
         "sarcastic tweets and what five people say was meant",
         "sign:data/sarcasm-sign",
         {"plain": "yes: learn as well that what was meant stays as it is (no)"},
     ),
-    "tsv": FileSource(
+    "tsv": Source(
         _read_tsv,
         "a file with a text, a tab and what it is to become on each line",
         "tsv:pairs.tsv?test=0.1",
         _SHARES,
     ),
-    "lines": FileSource(
+    "lines": Source(
         _read_two_files,
         "two files with the same number of lines",
         "lines:texts.de?to=texts.en",

@@ -21,8 +21,8 @@ from litotes.core.numbers import Counts, Floats, confusion, macro_f1
 from litotes.core.registry import unknown_name
 from litotes.core.text import one_line
 from litotes.core.values import Example
-from litotes.data.agreement import annotator_kappa
 from litotes.data.corpus import Cell, cell_of
+from litotes.data.labels import annotator_kappa
 from litotes.evaluation.evaluate import TaskPredictions
 from litotes.evaluation.reliability import wilson
 from litotes.evaluation.scores import f1_interval, interval, with_unseen

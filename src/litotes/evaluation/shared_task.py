@@ -33,7 +33,7 @@ from litotes.core.storage import find_target, write_bytes
 from litotes.core.values import Prediction, Task
 from litotes.data.corpus import SARCASM, SENTIMENT
 from litotes.data.sources import has_prefix
-from litotes.data.sources.besstie import with_prefix
+from litotes.data.sources.corpora import with_prefix
 from litotes.data.tables.rows import Row, read_records, require_columns, rows_from
 from litotes.evaluation.scores import N_RESAMPLES, Scores, interval, score
 from litotes.prediction.predictor import Predictor

@@ -211,7 +211,7 @@ def check_description(description: Mapping[str, Any]) -> None:
 def _check_kind(description: Mapping[str, Any]) -> set[str]:
     """What a model may say that does not label whole texts."""
     # the sources of words come with it, which a classifier does not wait for
-    from litotes.data.words.cutting import CUTTINGS
+    from litotes.data.words import CUTTINGS
 
     kind = description["kind"]
     if kind not in WORD_KINDS:

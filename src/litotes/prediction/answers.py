@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from litotes.core.errors import UserError
 from litotes.core.registry import unknown_name
 from litotes.core.values import Answer, Prediction, Task
-from litotes.data.several import BETWEEN, NONE
+from litotes.data.labels import BETWEEN, NONE
 from litotes.model.calibration import Calibration
 from litotes.model.runtime import Runtime, to_answers
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litotes.core.numbers import Counts, Floats
-from litotes.data.agreement import annotator_kappa
+from litotes.data.labels import annotator_kappa
 from litotes.evaluation.gaps import (
     FEWEST,
     VISIBLE,

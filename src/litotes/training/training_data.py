@@ -11,11 +11,11 @@ from litotes.core.errors import UserError
 from litotes.core.registry import pick
 from litotes.core.values import Example, Label
 from litotes.data.corpus import Corpus, example_key, unknown_labels
+from litotes.data.labels import unknown_note
 from litotes.data.near_duplicates import remove_texts_of
 from litotes.data.rewrites import REWRITES
 from litotes.data.rewrites.rewrite import rewrite_share
 from litotes.data.sources import has_prefix, load, load_with_test_part
-from litotes.data.sources.labels import unknown_note
 from litotes.training.recipe import Recipe
 
 

@@ -1,21 +1,27 @@
-"""From rows to examples by a map of columns that the user gives; `table` and `hub` share it."""
+"""Tables whose columns the user names: `table`, any file, and `hub`, the Hugging Face Hub.
+
+Rows become examples by a map of columns; rows that cannot be used are counted and left out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
 
 from litotes.core.errors import UserError
-from litotes.core.registry import can_name_task, propose_task_name
+from litotes.core.registry import can_name_task, propose_task_name, unknown_name
 from litotes.core.values import Example, Label, Task
 from litotes.data.corpus import SPLIT_WORDS, Corpus
-from litotes.data.several import count_each, split_labels
-from litotes.data.sources.labels import count_words, read_label_words, read_several_words
-from litotes.data.sources.left_out import LeftOut
-from litotes.data.sources.options import choice, number, whole_number
-from litotes.data.tables.rows import Row
+from litotes.data.labels import count_words, read_label_words, split_labels
+from litotes.data.sources.source import choice, number, whole_number
+from litotes.data.tables import read_rows
+from litotes.data.tables.rows import Row, as_text, require_columns
 
-COLUMN_OPTIONS = {
+_COLUMN_OPTIONS = {
     "text": "column of the texts (text)",
     "pair": "column of the second texts, for tasks about two texts",
     "label": "column of the labels of a single task",
@@ -33,12 +39,45 @@ COLUMN_OPTIONS = {
     "group": "column that names what must not be divided between splits",
     "bad": "stop at a row that cannot be used (skip: leave it out and count it)",
 }
+TABLE_OPTIONS = {
+    **_COLUMN_OPTIONS,
+    "quotes": "no when a CSV or TSV file is written without quoting (yes)",
+}
+HUB_OPTIONS = {
+    **_COLUMN_OPTIONS,
+    "subset": "the configuration of a data set that has several",
+    "only": "read only these of its splits: only=train,test",
+}
 
 _OTHER_COLUMNS = ("pair", "variety", "source", "split", "group")
+_N_NAMED = 5
+"""Of rows that were left out."""
+
+
+def read_table(path: Path, options: Mapping[str, str]) -> Corpus:
+    """Reads the rows of one CSV, TSV, JSON-lines or Parquet file as examples."""
+    columns = _column_map(options)
+    quotes = choice(options, "quotes", ("yes", "no")) == "yes"
+    lenient = not columns.stops_at_bad_rows
+    rows = read_rows(path, needs=columns.names, quotes=quotes, lenient=lenient)
+    return _corpus_of(path.name, ((row, "train") for row in rows), columns)
+
+
+def read_hub(path: Path, options: Mapping[str, str]) -> Corpus:
+    """Reads a data set of the Hub, or a local folder in its form; OWNER/NAME@REVISION pins it.
+
+    This is the only source that may use the network.
+    """
+    name = path.as_posix()
+    columns = _column_map(options)
+    splits = _hub_splits(name, options.get("subset"))
+    wanted = options["only"].split(",") if "only" in options else list(splits)
+    rows = chain.from_iterable(_hub_rows(name, splits, split, columns.names) for split in wanted)
+    return _corpus_of(f"hub:{name}", rows, columns)
 
 
 @dataclass(frozen=True)
-class Columns:
+class _Columns:
     """Which column holds what.
 
     others: the columns of _OTHER_COLUMNS that there are; labels: one for each task.
@@ -50,10 +89,10 @@ class Columns:
     others: Mapping[str, str]
     labels: Mapping[str, str]
     are_numbers: bool
-    stops_at_bad_rows: bool = False
-    test_share: float = 0.0
-    test_seed: int = 0
-    between: str | None = None
+    stops_at_bad_rows: bool
+    test_share: float
+    test_seed: int
+    between: str | None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -61,58 +100,8 @@ class Columns:
         return tuple(dict.fromkeys((self.text, *self.others.values(), *self.labels.values())))
 
 
-def column_map(options: Mapping[str, str]) -> Columns:
-    """The map of columns that the options spell out."""
-    _check_test_options(options)
-    if "several" in options and options.get("numbers") == "yes":
-        raise UserError(
-            "several= is about words that a text may have more than one of, and numbers=yes about"
-            " numbers: give one of them."
-        )
-    return Columns(
-        options.get("text", "text"),
-        {key: options[key] for key in _OTHER_COLUMNS if key in options},
-        _label_columns(options),
-        are_numbers=choice(options, "numbers", ("no", "yes")) == "yes",
-        stops_at_bad_rows=choice(options, "bad", ("skip", "stop")) == "stop",
-        test_share=number(options, "test", 0.0),
-        test_seed=whole_number(options, "seed", 0),
-        between=options.get("several"),
-    )
-
-
-def _label_columns(options: Mapping[str, str]) -> dict[str, str]:
-    labels = {}
-    for key, column in options.items():
-        if key.startswith("label."):
-            labels[key.removeprefix("label.")] = column
-    if "label" not in options:
-        if "task" in options:
-            raise UserError(
-                f"task={options['task']} needs the column of its labels: add label=COLUMN."
-            )
-        return labels
-    task = options.get("task") or _task_name(options["label"])
-    if task in labels:
-        raise UserError(
-            f"The task {task!r} has two columns, label={options['label']} and"
-            f" label.{task}={labels[task]}: give one."
-        )
-    return labels | {task: options["label"]}
-
-
-def _task_name(column: str) -> str:
-    """The name of a column, where a task may have it."""
-    if not can_name_task(column):
-        raise UserError(
-            f"A task cannot be called as its column {column}, which is not made of letters, digits,"
-            f" - and _ or is a column of the answers: add task={propose_task_name(column)} to the"
-            " source."
-        )
-    return column
-
-
-def _check_test_options(options: Mapping[str, str]) -> None:
+def _column_map(options: Mapping[str, str]) -> _Columns:
+    """Checks the options before any file is opened."""
     share = number(options, "test", 0.2)
     if share >= 1:
         raise UserError(
@@ -126,10 +115,53 @@ def _check_test_options(options: Mapping[str, str]) -> None:
         )
     if "seed" in options and not ("test" in options and share):
         raise UserError(f"seed={options['seed']} needs a share of texts to draw: add test=0.2.")
+    if "several" in options and options.get("numbers") == "yes":
+        raise UserError(
+            "several= is about words that a text may have more than one of, and numbers=yes about"
+            " numbers: give one of them."
+        )
+    return _Columns(
+        options.get("text", "text"),
+        {key: options[key] for key in _OTHER_COLUMNS if key in options},
+        _label_columns(options),
+        are_numbers=choice(options, "numbers", ("no", "yes")) == "yes",
+        stops_at_bad_rows=choice(options, "bad", ("skip", "stop")) == "stop",
+        test_share=number(options, "test", 0.0),
+        test_seed=whole_number(options, "seed", 0),
+        between=options.get("several"),
+    )
 
 
-def corpus_of(name: str, rows: Iterable[tuple[Row, str]], columns: Columns) -> Corpus:
-    """The corpus in rows that each come with the split they are in unless a column says it."""
+def _label_columns(options: Mapping[str, str]) -> dict[str, str]:
+    labels = {
+        key.removeprefix("label."): column
+        for key, column in options.items()
+        if key.startswith("label.")
+    }
+    if "label" not in options:
+        if "task" in options:
+            raise UserError(
+                f"task={options['task']} needs the column of its labels: add label=COLUMN."
+            )
+        return labels
+    column = options["label"]
+    task = options.get("task", column)
+    if "task" not in options and not can_name_task(column):
+        raise UserError(
+            f"A task cannot be called as its column {column}, which is not made of letters, digits,"
+            f" - and _ or is a column of the answers: add task={propose_task_name(column)} to the"
+            " source."
+        )
+    if task in labels:
+        raise UserError(
+            f"The task {task!r} has two columns, label={column} and label.{task}={labels[task]}:"
+            " give one."
+        )
+    return labels | {task: column}
+
+
+def _corpus_of(name: str, rows: Iterable[tuple[Row, str]], columns: _Columns) -> Corpus:
+    """Makes a corpus of rows, each with the split it is in unless a column says it."""
     examples, notes = _read_examples(name, rows, columns)
     corpus = Corpus(name, tuple(examples), {}, notes)
     for task in columns.labels:
@@ -145,68 +177,69 @@ def corpus_of(name: str, rows: Iterable[tuple[Row, str]], columns: Columns) -> C
 
 
 def _read_examples(
-    name: str, rows: Iterable[tuple[Row, str]], columns: Columns
+    name: str, rows: Iterable[tuple[Row, str]], columns: _Columns
 ) -> tuple[list[Example], tuple[str, ...]]:
     """The examples of all rows that can be used, with labels as they are spelt, and notes."""
-    examples, left_out, n_rows = [], LeftOut(), 0
+    examples: list[Example] = []
+    left_out: dict[str, list[tuple[Row, str]]] = defaultdict(list)  # by the empty column, or ""
+    n_rows = 0
     for row, own_split in rows:
         n_rows += 1
         if row.problem is not None:
-            left_out.add(row, None, UserError(row.problem))
+            left_out[""].append((row, row.problem))
             continue
-        split = _split(row, own_split, columns)
+        split = own_split
+        column = columns.others.get("split")
+        if column is not None and row.word(column) is not None:
+            # a word that is no split is a mistake in the column, not in the row
+            split = row.translate(column, SPLIT_WORDS, "split")
         try:
             examples.append(_example(row, split, columns))
         except UserError as error:
             if columns.stops_at_bad_rows:
                 raise
-            left_out.add(row, _empty_column(row, columns), error)
+            left_out[_empty_column(row, columns)].append((row, str(error)))
     if not n_rows:
         raise UserError(f"{name} has no rows: give a data set with at least one text in it.")
     if not examples:
-        raise UserError(f"None of the rows of {name} can be used. The first: {left_out.first}")
-    return examples, left_out.notes(name, n_rows)
+        _, first = min((bad[0] for bad in left_out.values()), key=lambda bad: bad[0].number)
+        raise UserError(f"None of the rows of {name} can be used. The first: {first}")
+    return examples, _left_out_note(name, n_rows, left_out)
 
 
-def _split(row: Row, split: str, columns: Columns) -> str:
-    """A word that is no split is a mistake in the column, not in the row."""
-    column = columns.others.get("split")
-    if column is None or row.word(column) is None:
-        return split
-    return row.translate(column, SPLIT_WORDS, "split")
+def _left_out_note(
+    name: str, n_rows: int, left_out: Mapping[str, list[tuple[Row, str]]]
+) -> tuple[str, ...]:
+    """The note about rows that cannot be used; none where every row was used."""
+    n_bad = sum(map(len, left_out.values()))
+    if not n_bad:
+        return ()
+    reasons = []
+    for column, bad in left_out.items():
+        what = f"{column!r} is empty" if column else "a cell cannot be read"
+        numbers = ", ".join(str(row.number) for row, _ in bad[:_N_NAMED])
+        more = f" and {len(bad) - _N_NAMED} more" if len(bad) > _N_NAMED else ""
+        unit = f"{bad[0][0].unit}{'s' if len(bad) > 1 else ''}"
+        reasons.append(f"{what} in {len(bad)} ({unit} {numbers}{more})")
+    were = "was" if n_bad == 1 else "were"
+    fault = f" The first that cannot be read: {left_out[''][0][1]}" if "" in left_out else ""
+    return (
+        f"{name}: {n_bad} of {n_rows} rows {were} left out: {', '.join(reasons)}.{fault} To"
+        " stop at such a row instead, add bad=stop to the source.",
+    )
 
 
-def _empty_column(row: Row, columns: Columns) -> str | None:
-    """The first column that should hold something and does not."""
+def _empty_column(row: Row, columns: _Columns) -> str:
+    """The first column that should hold something and does not; "": the row has another fault."""
     for key, column in {"text": columns.text, **columns.others}.items():
         is_text = key in ("text", "pair")
         if not row.values[column].strip() if is_text else row.word(column) is None:
             return column
-    for column in columns.labels.values():
-        if row.word(column) is None:
-            return column
-    return None
+    return next((column for column in columns.labels.values() if row.word(column) is None), "")
 
 
-def _example(row: Row, split: str, columns: Columns) -> Example:
+def _example(row: Row, split: str, columns: _Columns) -> Example:
     others = columns.others
-    labels = _labels(row, columns)
-    # a test split may come without labels; the others would be useless
-    if columns.labels and not labels and split != "test":
-        row.require_word(next(iter(columns.labels.values())))
-    if "split" in others:
-        row.require_word(others["split"])
-    text = row.text(columns.text)
-    pair = row.text(others["pair"]) if "pair" in others else None
-    variety, source, group = (_word(row, others.get(key)) for key in ("variety", "source", "group"))
-    return Example(text, labels, pair, variety, source, split, group)
-
-
-def _word(row: Row, column: str | None) -> str | None:
-    return None if column is None else row.require_word(column)
-
-
-def _labels(row: Row, columns: Columns) -> dict[str, Label]:
     labels: dict[str, Label] = {}
     for task, column in columns.labels.items():
         word = row.word(column)
@@ -216,38 +249,94 @@ def _labels(row: Row, columns: Columns) -> dict[str, Label]:
             labels[task] = split_labels(word, columns.between, row.at(column))
         else:
             labels[task] = row.as_number(column) if columns.are_numbers else word
-    return labels
+    # a test split may come without labels; the others would be useless
+    if columns.labels and not labels and split != "test":
+        row.require_word(next(iter(columns.labels.values())))
+    if "split" in others:
+        row.require_word(others["split"])
+    text = row.text(columns.text)
+    pair = row.text(others["pair"]) if "pair" in others else None
+    variety, source, group = (
+        row.require_word(others[key]) if key in others else None
+        for key in ("variety", "source", "group")
+    )
+    return Example(text, labels, pair, variety, source, split, group)
 
 
-def _add_task(corpus: Corpus, name: str, columns: Columns) -> Corpus:
+def _add_task(corpus: Corpus, name: str, columns: _Columns) -> Corpus:
     """The corpus with a task more, its labels as they are meant."""
     if columns.are_numbers:
         return replace(corpus, tasks={**corpus.tasks, name: Task(name, ())})
+    words = count_words(example.labels[name] for example in corpus if name in example.labels)
     place = f"{corpus.name}, column {columns.labels[name]!r}"
-    if columns.between is not None:
-        return _add_several(corpus, name, place)
-    words = count_words((example.labels for example in corpus), name)
-    read = read_label_words(name, words, place)
+    read = read_label_words(name, words, place, several=columns.between is not None)
     examples = []
     for example in corpus:
         if name in example.labels:
-            label = read.meanings[str(example.labels[name])]
+            word, meant = example.labels[name], read.meanings
+            label: Label = (
+                tuple(sorted({meant[own] for own in word}))
+                if isinstance(word, tuple)
+                else meant[str(word)]
+            )
             example = replace(example, labels={**example.labels, name: label})
         examples.append(example)
     tasks = {**corpus.tasks, name: read.task}
     return replace(corpus, examples=tuple(examples), tasks=tasks).with_notes(*read.notes)
 
 
-def _add_several(corpus: Corpus, name: str, place: str) -> Corpus:
-    """The corpus with a task more, of whose labels a text may have several."""
-    found = [example.labels[name] for example in corpus if name in example.labels]
-    read = read_several_words(name, count_each(found), place)
-    examples = []
-    for example in corpus:
-        words = example.labels.get(name)
-        if isinstance(words, tuple):
-            labels = tuple(sorted({read.meanings[word] for word in words}))
-            example = replace(example, labels={**example.labels, name: labels})
-        examples.append(example)
-    tasks = {**corpus.tasks, name: read.task}
-    return replace(corpus, examples=tuple(examples), tasks=tasks).with_notes(*read.notes)
+def _hub_splits(name: str, subset: str | None) -> Mapping[str, Any]:
+    try:
+        from datasets import load_dataset
+    except ImportError as error:
+        raise UserError(
+            "Data sets of the Hub need the package datasets: pip install 'litotes[hub]'."
+        ) from error
+    repository, _, revision = (name, "", "") if Path(name).is_dir() else name.partition("@")
+    try:
+        # Streaming reads the rows without leaving a copy in a cache on the disk.
+        splits: Mapping[str, Any] = load_dataset(
+            repository, subset, revision=revision or None, streaming=True
+        )
+    except (OSError, ValueError) as error:
+        raise UserError(_unreadable(name, error)) from error
+    return splits
+
+
+def _hub_rows(
+    name: str, splits: Mapping[str, Any], split: str, needs: tuple[str, ...]
+) -> Iterator[tuple[Row, str]]:
+    if split not in splits:
+        raise UserError(f"hub:{name}: {unknown_name(split, splits, 'split')}")
+    if split.casefold() not in SPLIT_WORDS:
+        raise UserError(
+            f"hub:{name}: the split {split!r} is none of train, valid and test. Leave it out with"
+            " only=train,test or such."
+        )
+    file = f"hub:{name} {split}"
+    features = splits[split].features or {}  # not known of every kind of file before it is read
+    if features:
+        require_columns(file, features, needs)
+    # the Hub stores a label as a number and keeps its word in the description of the column
+    words = {key: one.names for key, one in features.items() if hasattr(one, "names")}
+    try:
+        records = list(splits[split])  # to the end: a reader that is abandoned leaves its file open
+    except (OSError, ValueError) as error:
+        raise UserError(_unreadable(name, error)) from error
+    for place, record in enumerate(records, start=1):
+        require_columns(file, record, needs)
+        values = {}
+        for key in needs:
+            value = record[key]
+            if key in words and isinstance(value, int):
+                value = words[key][value] if value >= 0 else ""  # -1: a label kept secret
+            values[key] = as_text(value, f"{file}, row {place}, column {key!r}")
+        yield Row(file, place, values, unit="row"), SPLIT_WORDS[split.casefold()]
+
+
+def _unreadable(name: str, error: Exception) -> str:
+    reason = (str(error) or type(error).__name__).splitlines()[0]
+    return (
+        f"hub:{name} cannot be read ({reason}). Check the name and the network; where access is"
+        " granted on request, log in with `hf auth login`."
+    )

@@ -11,9 +11,15 @@ from litotes.core.machine import choose_device
 from litotes.core.registry import pick
 from litotes.core.text import one_line
 from litotes.core.values import BadText, Stretch, Task, WordAnswer, WordPrediction
-from litotes.data.words.bio import entities_of, is_bio
-from litotes.data.words.corpus import Span, WordExample, check_words
-from litotes.data.words.cutting import CutWord, cut_text
+from litotes.data.words import (
+    CutWord,
+    Span,
+    WordExample,
+    check_words,
+    cut_text,
+    entities_of,
+    is_bio,
+)
 from litotes.encoder.word_pieces import Window
 from litotes.model.checkpoint import SavedWordModel, load_word_model
 from litotes.model.folder import ModelFolder

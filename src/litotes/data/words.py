@@ -1,0 +1,531 @@
+"""Texts given as words, with a label for every word, a stretch of words to find, or both.
+
+Sources are named NAME:PATH[?key=value&key=value], as `litotes list sources` shows them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from hashlib import sha256
+from itertools import chain, groupby
+from pathlib import Path
+from typing import Any
+
+from litotes.core.errors import UserError
+from litotes.core.json_text import from_json
+from litotes.core.registry import can_name_task, pick
+from litotes.core.text import is_utf8, one_line
+from litotes.data.corpus import SPLIT_WORDS, fraction, split_by_hash, text_key
+from litotes.data.parallel import note_silent, read_interpretations
+from litotes.data.sources.source import Source, choice, number, read_source
+from litotes.data.tables.files import read_lines, require_file
+
+Span = tuple[int, int]
+"""The first word of a stretch, and the word after its last."""
+
+
+@dataclass(frozen=True)
+class WordExample:
+    """One text as words.
+
+    tags: a label for each word; None: they are not known. has_span: whether it is known which
+    stretch is to be found; span: the stretch, None where there is none in this text.
+    """
+
+    words: tuple[str, ...]
+    tags: tuple[str, ...] | None = None
+    has_span: bool = False
+    span: Span | None = None
+    split: str = "train"
+
+    @property
+    def text(self) -> str:
+        """What a model reads: the words with a blank between them."""
+        return " ".join(self.words)
+
+    @property
+    def key(self) -> str:
+        """What makes two texts the same."""
+        return text_key(self.text)
+
+
+@dataclass(frozen=True)
+class WordCorpus:
+    """Texts of words for one task.
+
+    labels: those that a word may have, in order. cutting: how a text that is not cut into words
+    yet has to be cut to look like these (`CUTTINGS`). notes: sentences the user should read.
+    """
+
+    name: str
+    task: str
+    labels: tuple[str, ...]
+    examples: tuple[WordExample, ...]
+    cutting: str = "treebank"
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+    def __iter__(self) -> Iterator[WordExample]:
+        return iter(self.examples)
+
+    def __repr__(self) -> str:
+        return one_line(self, name=self.name, task=self.task, n_texts=len(self))
+
+    def only(self, split: str) -> WordCorpus:
+        return self._with([one for one in self if one.split == split])
+
+    def splits(self) -> tuple[str, ...]:
+        return tuple(sorted({one.split for one in self}))
+
+    def for_kind(self, kind: str) -> WordCorpus:
+        """The texts that can teach or test a model of this kind, tagging or span."""
+        is_span = kind == "span"
+        chosen = [one for one in self if (one.has_span if is_span else one.tags is not None)]
+        if not chosen:
+            raise UserError(
+                f'{self.name} has no {"spans" if is_span else "tags"}: kind = "{kind}" cannot be'
+                " trained or tested on it."
+            )
+        return self._with(chosen)
+
+    def hold_out(self, share: float, *, seed: int) -> tuple[WordCorpus, WordCorpus]:
+        """The texts in two parts, the second about `share` of them; equal texts stay together."""
+        kept: list[WordExample] = []
+        held: list[WordExample] = []
+        for one in self:
+            (held if fraction(f"{seed} {one.key}") < share else kept).append(one)
+        if not kept or not held:
+            raise UserError(
+                f"{self.name} has too few texts to hold {share:g} of them out: set"
+                " training.held_out = 0, or give more texts."
+            )
+        return self._with(kept), self._with(held)
+
+    def without_leaks(self) -> tuple[WordCorpus, int]:
+        """The corpus less training texts that also sit in another split, and how many they are."""
+        others = {one.key for one in self if one.split != "train"}
+        kept = [one for one in self if one.split != "train" or one.key not in others]
+        return self._with(kept), len(self) - len(kept)
+
+    def fingerprint(self) -> str:
+        """A hash of all words and answers."""
+        digest = sha256()
+        for one in self:
+            content = (one.words, one.tags, one.has_span, one.span, one.split)
+            digest.update(json.dumps(content).encode())
+        return digest.hexdigest()
+
+    def _with(self, examples: Sequence[WordExample]) -> WordCorpus:
+        return replace(self, examples=tuple(examples))
+
+
+def labels_of(examples: Sequence[WordExample]) -> tuple[str, ...]:
+    """All labels that occur, in the order of the alphabet; O, which marks nothing, comes first."""
+    found = {tag for one in examples for tag in one.tags or ()}
+    return tuple(sorted(found, key=lambda label: (label != OUTSIDE, label)))
+
+
+def check_words(words: Sequence[str], place: str) -> tuple[str, ...]:
+    """Words that can be told apart when a blank stands between them."""
+    if not words:
+        raise UserError(f"{place}: there are no words. Take the text out.")
+    for word in words:
+        if not word or any(sign.isspace() for sign in word):
+            raise UserError(
+                f"{place}: {word!r:.60} is not one word. Words must not be empty or hold blanks."
+            )
+        if not is_utf8(word):
+            raise UserError(f"{place}: {word!r:.60} holds half a character. Save it as UTF-8.")
+    return tuple(words)
+
+
+def check_tags(tags: Sequence[str], place: str) -> tuple[str, ...]:
+    """Labels that a model may answer: they are printed, and a terminal obeys some characters."""
+    for tag in tags:
+        if not tag or not tag.isprintable():
+            raise UserError(f"{place}: the tag {tag!r:.60} cannot be printed. Name it otherwise.")
+    return tuple(tags)
+
+
+# what comes before an @ or an ending is looked for in so many signs at most: without a limit every
+# word of a long text would be searched to its end
+_ADDRESS = r"https?://\S+|www\.\S+|\S{1,64}@\w[\w.-]{0,252}\.\w+|[@#]\w+"
+_FACE = r"[:;=]['’]?-?[()DPp|/](?!\w)"
+_FILE = r"[\w-]{1,64}(?:\.[\w-]{1,64}){0,8}\.(?:com|org|net|edu|gov|pdf|html?|docx?|xlsx?)\b"
+_NUMBER = r"\d+(?:[.,:/]\d+)+"
+_SHORT_FORM = r"(?:[A-Za-z]\.){2,}|(?:Mr|Mrs|Ms|Dr|St|Jr|Sr|vs|etc)\.(?=\s|$)"
+_WORD = r"[^\W_]+(?:['’][^\W_]+)*['’]?(?<!['’])|[^\W_]+"
+_SIGNS = r"([^\w\s])\1+|\S"
+_TOKEN = re.compile(
+    "|".join((_ADDRESS, _FACE, _FILE, _SHORT_FORM, _NUMBER, _WORD, _SIGNS)), re.IGNORECASE
+)
+_CONTRACTION = re.compile(r"(.+?)(n['’]t|['’](?:s|re|ve|ll|d|m))", re.IGNORECASE)
+_JOINED = {"cannot": 3, "gonna": 3, "wanna": 3, "gotta": 3}
+"""Words that a treebank writes as two, and where the second begins."""
+
+
+@dataclass(frozen=True)
+class CutWord:
+    """A word and where it stands in its text."""
+
+    written: str
+    start: int
+    end: int
+
+
+def cut_text(text: str, way: str) -> tuple[CutWord, ...]:
+    """Cuts a text into words, none of them empty. way: a name of `CUTTINGS`."""
+    return pick(CUTTINGS, way, "way to cut texts into words called")(text)
+
+
+def at_blanks(text: str) -> tuple[CutWord, ...]:
+    return tuple(CutWord(found[0], *found.span()) for found in re.finditer(r"\S+", text))
+
+
+def at_signs(text: str) -> tuple[CutWord, ...]:
+    """Signs are words of their own, contractions stay whole: what ? i'm."""
+    return tuple(CutWord(found[0], *found.span()) for found in _TOKEN.finditer(text))
+
+
+def as_treebank(text: str) -> tuple[CutWord, ...]:
+    """The same with contractions cut: ca n't, it 's."""
+    return tuple(part for word in at_signs(text) for part in _cut_contraction(word))
+
+
+def _cut_contraction(word: CutWord) -> list[CutWord]:
+    found = _CONTRACTION.fullmatch(word.written)
+    place = len(found[1]) if found else _JOINED.get(word.written.lower())
+    if place is None:
+        return [word]
+    middle = word.start + place
+    return [
+        CutWord(word.written[:place], word.start, middle),
+        CutWord(word.written[place:], middle, word.end),
+    ]
+
+
+CUTTINGS = {"treebank": as_treebank, "signs": at_signs, "blanks": at_blanks}
+
+
+OUTSIDE = "O"
+
+
+@dataclass(frozen=True)
+class Entity:
+    """A stretch of words of one kind: from the word `start` to the word before `end`."""
+
+    kind: str
+    start: int
+    end: int
+
+
+def is_bio(labels: Sequence[str]) -> bool:
+    """Whether these labels write entities: O, and others that begin with B- or I-."""
+    others = [label for label in labels if label != OUTSIDE]
+    return bool(others) and all(label[:2] in ("B-", "I-") and label[2:] for label in others)
+
+
+def entities_of(tags: Sequence[str | None]) -> tuple[Entity, ...]:
+    """The entities in order. None: a word without an answer, which ends an entity."""
+    found: list[Entity] = []
+    start, kind = 0, ""
+    for place, tag in enumerate([*tags, None]):
+        own = "" if tag is None or tag == OUTSIDE else tag[2:]
+        goes_on = bool(kind) and own == kind and tag is not None and tag.startswith("I-")
+        if goes_on:
+            continue
+        if kind:
+            found.append(Entity(kind, start, place))
+        start, kind = place, own
+    return tuple(found)
+
+
+_OPTIONS = {
+    "task": "what the answers are called (tags)",
+    "words": f"how texts without words are cut later: {', '.join(CUTTINGS)} (treebank)",
+    "test": "the share of the texts to test on, where no file or field says which (0)",
+}
+_DOCUMENT = "-DOCSTART-"
+_N_COLUMNS, _FORM, _TAG = 10, 1, 3  # of CoNLL-U
+
+
+def load_words(spec: str) -> WordCorpus:
+    """Reads the texts a user names, such as `ud-ewt:data/ud-ewt`."""
+    corpus = read_source(spec, WORD_SOURCES, "source of words called")
+    if not corpus.examples:
+        raise UserError(f"{spec} holds no texts.")
+    return corpus
+
+
+def _own_files(
+    path: Path,
+    options: Mapping[str, str],
+    endings: Sequence[str],
+    read: Callable[[Path, str], Iterator[WordExample]],
+) -> WordCorpus:
+    """A user's own files: a folder with train and test files, or one file, which is learned from.
+
+    read: the texts of one file, which belongs to this split.
+    """
+    name = options.get("task", "tags")
+    if not can_name_task(name):
+        raise UserError(f"task={name}: choose a name of letters, digits, - and _.")
+    cutting = choice(options, "words", list(CUTTINGS))
+    found: dict[str, Path] = {}
+    if path.is_dir():
+        for file in sorted(path.iterdir()):
+            plain = Path(file.name.removesuffix(".gz"))
+            split = SPLIT_WORDS.get(plain.stem.lower())
+            if split is not None and plain.suffix in endings:
+                found.setdefault(split, file)
+        if not found:
+            names = ", ".join(f"train{ending}" for ending in endings)
+            raise UserError(f"{path} holds no file called train, valid or test: {names} are read.")
+    else:
+        require_file(path)
+        found["train"] = path
+    examples = [one for split, file in found.items() for one in read(file, split)]
+    share = number(options, "test", 0.0)
+    if share >= 1:
+        raise UserError(f"test={share:g} leaves nothing to learn from: choose a share below 1.")
+    if share and any(one.split != "train" for one in examples):
+        raise UserError(f"test={share:g}: there is a test part already. Leave the option out.")
+    if share:  # the same ones every time
+        examples = [
+            replace(one, split=split_by_hash(one.key, test_share=share)) for one in examples
+        ]
+    return WordCorpus(path.name, name, labels_of(examples), tuple(examples), cutting)
+
+
+def _read_conll(path: Path, options: Mapping[str, str]) -> WordCorpus:
+    """Reads a word and its tag a line, a blank line between texts, as in the CoNLL shared tasks.
+
+    Tjong Kim Sang and De Meulder 2003, arXiv cs/0306050. The word is the first column and the tag
+    the last; columns are set apart by tabs or blanks.
+    """
+    return _own_files(path, options, (".conll", ".txt", ".tsv", ".bio", ".iob"), _conll_texts)
+
+
+def _conll_texts(file: Path, split: str) -> Iterator[WordExample]:
+    def cells() -> Iterator[tuple[str, str, str] | None]:
+        for place, line in _lines(file):
+            columns = line.split()
+            if not columns or columns[0] == _DOCUMENT:
+                yield None
+                continue
+            if len(columns) < 2:
+                raise UserError(f"{place}: a word and its tag are expected, not {line.strip()!r}.")
+            yield place, columns[0], columns[-1]
+
+    yield from _texts_of(cells(), split)
+
+
+def _texts_of(cells: Iterable[tuple[str, str, str] | None], split: str) -> Iterator[WordExample]:
+    """Makes texts of words. cells: the place, the word and its tag; None: a text ends."""
+    words: list[str] = []
+    tags: list[str] = []
+    last = ""
+    for cell in chain(cells, [None]):
+        if cell is not None:
+            last, word, tag = cell
+            words.append(word)
+            tags.append(tag)
+        elif words:
+            yield WordExample(check_words(words, last), check_tags(tags, last), split=split)
+            words, tags = [], []
+
+
+def _lines(file: Path) -> Iterator[tuple[str, str]]:
+    for place, line in read_lines(file):
+        yield f"{file}, line {place}", line
+
+
+def _read_ud(path: Path, options: Mapping[str, str]) -> WordCorpus:
+    """Reads words and universal parts of speech from files in the form of Universal Dependencies.
+
+    De Marneffe et al. 2021, "Universal Dependencies"; Silveira et al. 2014, "A Gold Standard
+    Dependency Corpus for English". A folder with train, dev and test files, or one file. Where
+    there is no train file, dev is learned from.
+    """
+    notes: tuple[str, ...] = ()
+    found: dict[str, Path] = {}
+    if path.is_dir():
+        for split, name in (("train", "train"), ("valid", "dev"), ("test", "test")):
+            files = [
+                *sorted(path.glob(f"*{name}*.conllu")),
+                *sorted(path.glob(f"*{name}*.conllu.gz")),
+            ]
+            if files:
+                found[split] = files[0]
+        if not found:
+            raise UserError(
+                f"{path} holds no train, dev or test file that ends in .conllu (or .gz)."
+            )
+        if "train" not in found and "valid" in found:
+            notes = (f"{path} has no train file: its dev file is learned from.",)
+            found = {"train": found.pop("valid"), **found}
+    else:
+        require_file(path)
+        found["train"] = path
+    examples = [one for split, file in found.items() for one in _ud_texts(file, split)]
+    return WordCorpus("ud-ewt", "part_of_speech", labels_of(examples), tuple(examples), notes=notes)
+
+
+def _ud_texts(file: Path, split: str) -> Iterator[WordExample]:
+    def cells() -> Iterator[tuple[str, str, str] | None]:
+        for place, line in _lines(file):
+            columns = line.rstrip("\r\n").split("\t")
+            if not columns[0].strip():
+                yield None
+            elif not columns[0].startswith("#"):
+                if len(columns) != _N_COLUMNS:
+                    raise UserError(
+                        f"{place}: {len(columns)} columns where CoNLL-U has {_N_COLUMNS}, with tabs"
+                        " between them."
+                    )
+                # 3-4 stands for the words 3 and 4 together, 8.1 for one that is not written
+                if columns[0].isdigit():
+                    yield place, "_".join(columns[_FORM].split()), columns[_TAG]
+
+    yield from _texts_of(cells(), split)
+
+
+def _read_json(path: Path, options: Mapping[str, str]) -> WordCorpus:
+    """Reads a JSON object a line, {"words": […], "tags": […]} or {"words": […], "span": [0, 2]}.
+
+    A span is the first word and the word after the last, counted from 0; null where the text has
+    none. Both may be given. "split" says train, valid or test.
+    """
+    return _own_files(path, options, (".jsonl",), _json_texts)
+
+
+def _json_texts(file: Path, split: str) -> Iterator[WordExample]:
+    for place, line in _lines(file):
+        if line.strip():
+            yield _json_text(line, place, split)
+
+
+def _json_text(line: str, place: str, split: str) -> WordExample:
+    try:
+        row = from_json(line)
+    except ValueError as error:
+        raise UserError(f"{place}: not readable as JSON ({error}).") from error
+    if not isinstance(row, dict) or not _are_strings(row.get("words")):
+        raise UserError(f'{place}: an object with "words", a list of strings, is expected.')
+    words = check_words(row["words"], place)
+    own = row.get("split", split)
+    if not isinstance(own, str) or own not in SPLIT_WORDS:
+        raise UserError(f"{place}: the split {own!r:.60} is none of {', '.join(SPLIT_WORDS)}.")
+    tags = row.get("tags")
+    if tags is not None:
+        if not _are_strings(tags) or len(tags) != len(words):
+            raise UserError(f'{place}: "tags" must be {len(words)} strings, one for each word.')
+        tags = check_tags(tags, place)
+    span = row.get("span")
+    if span is not None:
+        are_numbers = isinstance(span, list) and all(type(one) is int for one in span)
+        if not are_numbers or len(span) != 2 or not 0 <= span[0] < span[1] <= len(words):
+            raise UserError(
+                f'{place}: "span" must be null or the first word and the one after the last, from 0'
+                f" to {len(words)}, not {span!r:.60}."
+            )
+        span = span[0], span[1]
+    return WordExample(words, tags, "span" in row, span, SPLIT_WORDS[own])
+
+
+def _are_strings(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) and one for one in value)
+
+
+# --- Sarcasm SIGN
+
+
+KEPT, CHANGED = "kept", "changed"
+CHANGED_SHARE = 2 / 5
+"""Of the interpreters."""
+
+
+def _read_sign(path: Path, options: Mapping[str, str]) -> WordCorpus:
+    """Reads where the sarcasm of a tweet sits, by what people changed to say it plainly.
+
+    Peled and Reichart 2017, arXiv 1704.06836. A word of the tweet counts as changed where two of
+    five interpreters, or the same share of more, replaced or left it out (word by word, `difflib`);
+    what they only added belongs to no word. As a span: the longest stretch of changed words, of
+    equals the first.
+
+    All files are read together and divided anew by tweet. The parts are others than those of `sign`
+    (`parallel.py`), which keeps the authors': a model of one must not be judged by the other's.
+    """
+    said: dict[str, list[list[str]]] = {}
+    words_of: dict[str, tuple[str, ...]] = {}
+    n_silent = 0
+    for one in read_interpretations(path):
+        if not one.meant:
+            n_silent += 1
+            continue
+        words_of.setdefault(one.key, tuple(one.tweet.split()))
+        said.setdefault(one.key, []).append(one.meant.split())
+    examples = tuple(_interpreted(words_of[key], meant) for key, meant in said.items())
+    notes = note_silent(n_silent)
+    return WordCorpus("sarcasm-sign", "locus", (KEPT, CHANGED), examples, "signs", notes)
+
+
+def _interpreted(words: tuple[str, ...], interpretations: Sequence[Sequence[str]]) -> WordExample:
+    counts = Counter(place for meant in interpretations for place in changed_words(words, meant))
+    # a little less: 2 of 5 is exactly the share
+    least = CHANGED_SHARE * len(interpretations) - 1e-9
+    tags = tuple(CHANGED if counts[place] >= least else KEPT for place in range(len(words)))
+    split = split_by_hash(text_key(" ".join(words)), test_share=0.2)
+    return WordExample(words, tags, True, longest_stretch(tags, CHANGED), split)
+
+
+def changed_words(words: Sequence[str], meant: Sequence[str]) -> list[int]:
+    """The places of words that the other text replaces or leaves out."""
+    changed: list[int] = []
+    for action, start, end, _, _ in SequenceMatcher(None, words, meant, False).get_opcodes():
+        if action in ("replace", "delete"):
+            changed += range(start, end)
+    return changed
+
+
+def longest_stretch(tags: Sequence[str], wanted: str) -> Span | None:
+    """Of the stretches of words that all have this tag, the longest; None: no word has it."""
+    best: Span | None = None
+    place = 0
+    for tag, group in groupby(tags):
+        end = place + len(list(group))
+        if tag == wanted and (best is None or end - place > best[1] - best[0]):
+            best = place, end
+        place = end
+    return best
+
+
+WORD_SOURCES: dict[str, Source[WordCorpus]] = {
+    "ud-ewt": Source(
+        _read_ud, "words and universal parts of speech, CoNLL-U", "ud-ewt:data/ud-ewt"
+    ),
+    "conll": Source(
+        _read_conll,
+        "a word and its tag a line, entities as BIO",
+        "conll:data/ner?test=0.2",
+        _OPTIONS,
+    ),
+    "words": Source(
+        _read_json,
+        "JSON lines with words and tags, or words and a span",
+        "words:mine.jsonl?test=0.2",
+        _OPTIONS,
+    ),
+    "sarcasm-sign": Source(
+        _read_sign,
+        "the words of sarcastic tweets that people changed to say it plainly",
+        "sarcasm-sign:data/sarcasm-sign",
+    ),
+}
