@@ -30,9 +30,7 @@ from numpy.typing import NDArray
 from litotes.api.functions import train_words
 from litotes.core.machine import choose_device, gpu_facts, machine_now
 from litotes.core.storage import write_json
-from litotes.data.words import WordExample, load_words
-from litotes.data.words import Span
-from litotes.data.words import CHANGED, KEPT, longest_stretch
+from litotes.data.words import CHANGED, KEPT, Span, WordExample, load_words, longest_stretch
 from litotes.evaluation.scores import interval
 from litotes.evaluation.significance import seed_margin, widen_interval
 from litotes.model.checkpoint import SavedWordModel
