@@ -7,7 +7,7 @@ from itertools import chain
 import pytest
 from sklearn.metrics import accuracy_score, f1_score
 
-from litotes.data.words.corpus import WordExample
+from litotes.data.words import WordExample
 from litotes.training.tagging.scores import (
     most_frequent_tags,
     score_spans,

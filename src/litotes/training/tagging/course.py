@@ -22,8 +22,7 @@ from litotes.core.json_text import read_as
 from litotes.core.registry import check_options
 from litotes.core.storage import write_json
 from litotes.core.values import MISSING, Example, Task
-from litotes.data.words import load_words
-from litotes.data.words.corpus import WordCorpus, labels_of
+from litotes.data.words import WordCorpus, labels_of, load_words
 from litotes.encoder import pretrained
 from litotes.encoder.attention import PRUNINGS, WEIGHTINGS
 from litotes.encoder.layout import Layout
