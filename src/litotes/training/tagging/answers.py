@@ -16,8 +16,7 @@ from torch import Tensor
 from litotes.core.errors import UserError
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.values import MISSING, Example, Task
-from litotes.data.words import WordCorpus, WordExample, load_words
-from litotes.data.words.corpus import Span
+from litotes.data.words import Span, WordCorpus, WordExample, load_words
 from litotes.encoder.packing import batches_without_gradients
 from litotes.encoder.tokenizer import PieceTokenizer
 from litotes.encoder.word_pieces import Window, WordBatch, pack_windows, read_whole, read_windows

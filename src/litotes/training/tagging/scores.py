@@ -21,8 +21,7 @@ import numpy as np
 
 from litotes.core.numbers import Counts, Floats, classes_of, confusion, macro_f1
 from litotes.core.text import one_line
-from litotes.data.words import WordExample, entities_of, is_bio
-from litotes.data.words.corpus import Span
+from litotes.data.words import Span, WordExample, entities_of, is_bio
 from litotes.evaluation.scores import N_RESAMPLES, interval
 
 Interval = tuple[float, float]
