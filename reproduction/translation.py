@@ -45,7 +45,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from litotes.data.parallel import Pair
-from litotes.training.translation.attention_statistics import KINDS
+from litotes.training.translation.attention import KINDS
 from litotes.training.translation.scores import draw_samples, resample_scores, score_translations
 
 WEIGHTINGS: dict[str, dict[str, Any]] = {
@@ -105,10 +105,9 @@ class Options:
 
 
 def make_recipe(job: Job, options: Options) -> Any:
-    from litotes.training.translation import read_translation_recipe
-    from litotes.training.translation.recipe import translation_recipe_of
+    from litotes.training.recipe import TranslationRecipe
 
-    content = read_translation_recipe(ROOT / "recipes" / RECIPES[job.corpus]).model_dump()
+    content = TranslationRecipe.read(ROOT / "recipes" / RECIPES[job.corpus]).model_dump()
     content["seed"] = job.seed
     content["data"]["source"] = options.source(job)
     way = SIGN_WAYS.get(job.weighting, {})
@@ -118,7 +117,7 @@ def make_recipe(job: Job, options: Options) -> Any:
     for name in ("epochs", "batch_pieces"):
         if getattr(options, name) is not None:
             content["training"][name] = getattr(options, name)
-    return translation_recipe_of(content, job.name)
+    return TranslationRecipe.of(content, job.name)
 
 
 def load_texts(job: Job, options: Options) -> Any:
@@ -135,15 +134,16 @@ def run_job(job: Job, options: Options) -> dict[str, Any]:
     """Trains, translates the test texts, looks into the attention; what is kept of it."""
     import torch
 
-    from litotes.training.translation import Translator, train_translation
-    from litotes.training.translation.attention_statistics import measure_attention
+    from litotes.training.run import train
+    from litotes.training.translation import Translator
+    from litotes.training.translation.attention import measure_attention
     from litotes.training.translation.pairs import make_pair_set
 
     torch.set_num_threads(1 if options.processes > 1 else torch.get_num_threads())
     began = time.monotonic()
     recipe, texts = make_recipe(job, options), load_texts(job, options)
     folder = Path(options.work) / job.name
-    run = train_translation(recipe, folder, texts=texts, device=options.device, resume=True)
+    run = train(recipe, folder, corpus=texts, device=options.device, resume=True)
     translator = Translator.load(folder, device=options.device)
     if options.precision == "tf32":
         torch.set_float32_matmul_precision("highest")
@@ -217,11 +217,9 @@ def time_steps(options: Options, out: Path, *, n_steps: int, n_warm: int) -> Non
     import torch
 
     from litotes.core.machine import choose_device
-    from litotes.training.epoch_loop import RunContext
     from litotes.training.processes import join_processes
-    from litotes.training.translation.loop import TranslationLoop
+    from litotes.training.translation.course import Start, TranslationObjective
     from litotes.training.translation.pairs import make_pair_set
-    from litotes.training.translation.start import Start
 
     device = choose_device(options.device)
     if options.precision == "tf32":
@@ -234,17 +232,19 @@ def time_steps(options: Options, out: Path, *, n_steps: int, n_warm: int) -> Non
             tokenizer = start.choose_tokenizer(texts.train)
             network = start.make_model(tokenizer).to(device)
             sets = [make_pair_set(part, tokenizer) for part in (texts.train, texts.valid)]
-            context = RunContext(device, Path(options.work), "time", processes)
-            loops[name] = TranslationLoop(network, *sets, start.recipe, context=context)
+            loops[name] = TranslationObjective(
+                network, *sets, start.recipe, device=device, processes=processes
+            )
         found: dict[str, list[float]] = {name: [] for name in loops}
         for turn in range(3):
             for name, loop in loops.items():
-                batches = (loop._epoch_batches() * n_steps)[: n_steps + n_warm]
+                loop.model.train()
+                batches = (loop.batches(0) * n_steps)[: n_steps + n_warm]
                 for number, places in enumerate(batches):
                     if number == n_warm:
                         synchronize(device)
                         began = time.monotonic()
-                    loop._step(places)
+                    loop.take_step(places, number)
                 synchronize(device)
                 found[name].append((time.monotonic() - began) / n_steps)
                 print(f"turn {turn + 1}: {name:<10} {1000 * found[name][-1]:.2f} ms a step")

@@ -10,9 +10,8 @@ import torch
 from litotes.data.parallel import Pair, ParallelTexts
 from litotes.encoder.encoder import Encoder
 from litotes.encoder.spec import EncoderSpec
-from litotes.training.translation.model import EncoderDecoder, draw_weights
-from litotes.training.translation.recipe import TranslationRecipe, translation_recipe_of
-from litotes.training.translation.spec import DecoderSpec
+from litotes.training.recipe import TranslationRecipe
+from litotes.training.translation.model import DecoderSpec, EncoderDecoder, draw_weights
 
 WORDS = ["ab", "cd", "ef", "gh", "ij", "kl"]
 
@@ -60,7 +59,7 @@ def make_recipe(**changes: Any) -> TranslationRecipe:
     }
     for table, values in changes.items():
         content[table] = content.get(table, {}) | values if isinstance(values, dict) else values
-    return translation_recipe_of(content, "test")
+    return TranslationRecipe.of(content, "test")
 
 
 def make_network(*, n_vocabulary: int = 11, **changes: Any) -> EncoderDecoder:

@@ -11,10 +11,8 @@ from made_pairs import WEIGHTINGS, make_network
 from torch import Tensor
 
 from litotes.core.errors import UserError
-from litotes.training.translation.attention import AttentionTrace
-from litotes.training.translation.model import EncoderDecoder
+from litotes.training.translation.model import AttentionTrace, EncoderDecoder, sinusoids
 from litotes.training.translation.pairs import PairSet
-from litotes.training.translation.positions import sinusoids
 
 KINDS = {
     **WEIGHTINGS,
@@ -72,7 +70,7 @@ def test_gradients_are_those_of_differences(kind: str) -> None:
     batch = pairs.pack([0, 2], CPU)
     hidden = network.read(batch.sources).hidden.detach().requires_grad_()
     encoding = network.read(batch.sources)
-    block = network.decoder.block(0)
+    block = network.decoder.layers[0]
     parameters = [block.across.query.weight, block.self_attention.key_value.weight]
 
     def loss(read: Tensor, *_: Tensor) -> Tensor:
@@ -109,7 +107,7 @@ def test_a_cache_follows_its_rows_and_texts() -> None:
     _, cache = network.step(torch.tensor([2, 3, 4, 5]), network.decoder.begin(encoding, 2))
     wanted, _ = network.step(torch.tensor([7, 7, 7, 7]), cache)
     rows, texts = torch.tensor([3, 2]), torch.tensor([1])
-    found, _ = network.step(torch.tensor([7, 7]), cache.choose_rows(rows).choose_texts(texts))
+    found, _ = network.step(torch.tensor([7, 7]), cache.choose(rows, texts))
     torch.testing.assert_close(found, wanted[rows], atol=1e-6, rtol=0)
 
 
@@ -149,7 +147,7 @@ def test_sparse_attention_has_zeros_and_softmax_none() -> None:
     for kind, has_zeros in (("softmax", False), ("entmax", True)):
         network = make_network(**WEIGHTINGS[kind])
         with torch.no_grad():
-            network.decoder.block(0).across.query.weight.mul_(20)
+            network.decoder.layers[0].across.query.weight.mul_(20)
         batch = make_pairs().pack([1], CPU)
         seen: list[AttentionTrace] = []
         network(batch.sources, batch.pieces, batch.layout, observer=seen.append)

@@ -7,8 +7,14 @@ import pytest
 from litotes.core.errors import UserError
 from litotes.study.plan import read_study
 from litotes.training.distillation.settings import read_distill_recipe
-from litotes.training.recipe import PretrainRecipe, Recipe, WordRecipe, read_kind, read_recipe
-from litotes.training.translation import read_translation_recipe
+from litotes.training.recipe import (
+    PretrainRecipe,
+    Recipe,
+    TranslationRecipe,
+    WordRecipe,
+    read_kind,
+    read_recipe,
+)
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
 
@@ -24,7 +30,7 @@ def test_every_recipe_reads_and_begins_with_its_command(file: Path) -> None:
         "classification": read_recipe,
         "tagging": WordRecipe.read,
         "span": WordRecipe.read,
-        "translation": read_translation_recipe,
+        "translation": TranslationRecipe.read,
     }
     command = file.stem.split("_")[0]
     read = readers[command] if command in readers else of_kind[str(read_kind(file))]

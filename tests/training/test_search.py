@@ -8,11 +8,14 @@ import pytest
 import torch
 from made_pairs import WEIGHTINGS, make_network
 
-from litotes.encoder.walk import Encoding
-from litotes.training.translation.cache import Cache
-from litotes.training.translation.model import EncoderDecoder, draw_weights
+from litotes.encoder.operations import Encoding
+from litotes.training.translation.model import Cache, EncoderDecoder, draw_weights
 from litotes.training.translation.pairs import pack_sources
-from litotes.training.translation.search import Frame, length_divisor, search_beams, search_greedily
+from litotes.training.translation.translator import (
+    Frame,
+    length_divisor,
+    search,
+)
 
 CPU = torch.device("cpu")
 FRAME = Frame(begin=0, end=1)
@@ -57,7 +60,7 @@ def all_texts(limit: int) -> list[tuple[int, ...]]:
 )
 def test_beams_find_the_best_of_all_texts(kind: str, penalty: float) -> None:
     network, encoding = make_search(kind, sharp=2.0)
-    found = search_beams(network, encoding, FRAME, LIMITS, n_beams=81, penalty=penalty)
+    found = search(network, encoding, FRAME, LIMITS, n_beams=81, penalty=penalty)
     if penalty:  # beginnings that differ had to be kept apart
         assert max(len(one.pieces) for one in found) >= 2
     for number, limit in enumerate(LIMITS):
@@ -80,9 +83,9 @@ def test_hypotheses_keep_their_own_pasts(seed: int) -> None:
     draw_weights(network)
     with torch.no_grad():
         network.bias[FRAME.end] = -1.0
-        for block in (network.decoder.block(0), network.decoder.block(1)):
+        for block in network.decoder.layers[:2]:
             block.self_attention.output.weight.mul_(8)
-    found = search_beams(network, encoding, FRAME, [6, 6, 6], n_beams=4, penalty=1.0)
+    found = search(network, encoding, FRAME, [6, 6, 6], n_beams=4, penalty=1.0)
     for number, one in enumerate(found):
         text = (*one.pieces, FRAME.end)
         wanted = log_probability(network, encoding, number, text) / length_divisor(len(text), 1.0)
@@ -93,14 +96,14 @@ def test_a_penalty_lengthens() -> None:
     network, encoding = make_search("softmax", sharp=0.5)
     lengths = []
     for penalty in (0.0, 3.0):
-        found = search_beams(network, encoding, FRAME, [6, 6, 6], n_beams=400, penalty=penalty)
+        found = search(network, encoding, FRAME, [6, 6, 6], n_beams=400, penalty=penalty)
         lengths.append(sum(len(one.pieces) for one in found))
     assert lengths[0] < lengths[1]
 
 
 def test_greedy_takes_the_best_piece_at_every_step() -> None:
     network, encoding = make_search("softmax", sharp=3.0)
-    found = search_greedily(network, encoding, FRAME, LIMITS)
+    found = search(network, encoding, FRAME, LIMITS)
     for number, limit in enumerate(LIMITS):
         begun: tuple[int, ...] = ()
         total = 0.0
@@ -118,13 +121,13 @@ def test_greedy_takes_the_best_piece_at_every_step() -> None:
 @pytest.mark.parametrize("n_beams", [1, 3])
 def test_a_text_alone_is_found_as_in_a_batch(n_beams: int) -> None:
     network, encoding = make_search("entmax", sharp=2.0)
-    together = search_beams(network, encoding, FRAME, LIMITS, n_beams=n_beams, penalty=1.0)
+    together = search(network, encoding, FRAME, LIMITS, n_beams=n_beams, penalty=1.0)
     bounds = encoding.layout.bounds.tolist()
     for number, limit in enumerate(LIMITS):
         start, end = bounds[number], bounds[number + 1]
         layout = type(encoding.layout).of([end - start])
         alone = Encoding(encoding.hidden[start:end], layout, encoding.origin[start:end])
-        (found,) = search_beams(network, alone, FRAME, [limit], n_beams=n_beams, penalty=1.0)
+        (found,) = search(network, alone, FRAME, [limit], n_beams=n_beams, penalty=1.0)
         assert found.pieces == together[number].pieces
         assert found.score == pytest.approx(together[number].score, abs=1e-5)
 
@@ -142,13 +145,13 @@ def test_the_search_ends_with_as_many_texts_as_beams() -> None:
         return step(pieces, cache)
 
     network.step = count  # type: ignore[method-assign]
-    search_beams(network, encoding, FRAME, [9, 9, 9], n_beams=3, penalty=5.0)
+    search(network, encoding, FRAME, [9, 9, 9], n_beams=3, penalty=5.0)
     assert len(steps) == 2  # one whole text in the first step, at least two in the second
 
 
 def test_more_beams_are_never_worth_less_here() -> None:
     network, encoding = make_search("softmax", sharp=2.0)
-    few = search_beams(network, encoding, FRAME, LIMITS, n_beams=2, penalty=0.0)
-    many = search_beams(network, encoding, FRAME, LIMITS, n_beams=81, penalty=0.0)
+    few = search(network, encoding, FRAME, LIMITS, n_beams=2, penalty=0.0)
+    many = search(network, encoding, FRAME, LIMITS, n_beams=81, penalty=0.0)
     for one, other in zip(few, many, strict=True):
         assert other.score >= one.score - 1e-6

@@ -17,11 +17,11 @@ from made_pairs import make_recipe, make_texts
 
 from litotes.cli.main import main
 from litotes.core.errors import UserError
-from litotes.training.translation import Translation, Translator, train_translation
-from litotes.training.translation.attention_maps import draw_source_attention, explain_translation
-from litotes.training.translation.interpretation import interpret
-from litotes.training.translation.recipe import SearchSettings
-from litotes.training.translation.search import Found
+from litotes.training.recipe import SearchSettings
+from litotes.training.run import train
+from litotes.training.translation import Translation, Translator
+from litotes.training.translation.attention import draw_source_attention, explain_translation
+from litotes.training.translation.translator import Found, interpret
 
 RECIPE = """
 kind = "translation"
@@ -44,7 +44,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Nobody may write there."""
     folder = tmp_path_factory.mktemp("translate") / "model"
     recipe = make_recipe(training={"epochs": 1, "batch_pieces": 256})
-    return train_translation(recipe, folder, texts=make_texts(120), device="cpu").folder
+    return train(recipe, folder, corpus=make_texts(120), device="cpu").folder
 
 
 @pytest.fixture(scope="module")

@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> None:
     with lean_torch():
         from litotes.prediction.predictor import Predictor
         from litotes.training.translation import Translator
-        from litotes.training.translation.interpretation import SAME, interpret
+        from litotes.training.translation.translator import SAME, interpret
 
         translator = Translator.load(options.model, device=options.device)
         judge = None

@@ -142,7 +142,7 @@ def _tagging() -> dict[str, str]:
 
 
 def _translation() -> dict[str, str]:
-    from litotes.training.translation.recipe import TranslationRecipe
+    from litotes.training.recipe import TranslationRecipe
 
     return _fields(TranslationRecipe, "")
 

@@ -187,7 +187,7 @@ def _explain(translator: Translator, options: argparse.Namespace) -> None:
     from litotes.core.figures import render_figure
     from litotes.core.json_text import to_json
     from litotes.core.storage import write_bytes, write_text
-    from litotes.training.translation.attention_maps import (
+    from litotes.training.translation.attention import (
         draw_source_attention,
         explain_translation,
     )

@@ -11,13 +11,14 @@ def train(options: argparse.Namespace) -> None:
     """`litotes train` with a recipe of `kind = "translation"`."""
     from litotes.cli.display import print_json, print_lines, progress, say
     from litotes.cli.translation_scores import print_translation_scores
-    from litotes.training.translation import read_translation_recipe, train_translation
+    from litotes.training.recipe import TranslationRecipe
+    from litotes.training.run import train as train_recipe
 
-    recipe = read_translation_recipe(options.recipe, changes=options.set)
+    recipe = TranslationRecipe.read(options.recipe, changes=options.set)
     if options.seed is not None:
         recipe = recipe.model_copy(update={"seed": options.seed})
     with progress() as watch:
-        result = train_translation(
+        result = train_recipe(
             recipe, out_of(options), device=options.device, resume=options.resume, watch=watch
         )
     say(result.notes)

@@ -488,6 +488,98 @@ class PretrainRecipe(BaseRecipe):
         return None
 
 
+# Translation
+
+
+class PairSettings(Table):
+    """The `[data]` table: which parallel texts."""
+
+    source: str = Field(
+        description="NAME:PATH[?option=value], see `litotes list parallel`: multi30k, sign, tsv …"
+    )
+
+
+class TranslationModelSettings(AttentionSettings):
+    """The `[model]` table."""
+
+    encoder: str | None = Field(
+        None,
+        description=(
+            "where to begin: a name of `litotes encoders list`, a folder, or OWNER/NAME@REVISION;"
+            " None: from scratch, with a vocabulary learned from the texts"
+        ),
+    )
+    n_layers: int = Field(4, ge=1, le=1000, description="of the decoder, and of a new encoder")
+    width: int | None = Field(
+        None, ge=2, le=65_536, description="None: that of the encoder, 256 from scratch"
+    )
+    n_attention_heads: int = Field(4, ge=1, le=1024)
+    inner_width: int | None = Field(None, ge=1, description="None: twice the width")
+    n_vocabulary: int = Field(8000, ge=260, description="pieces of a vocabulary that is learned")
+    lower_case: bool = Field(False, description="whether a vocabulary that is learned ignores case")
+    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
+    norm_first: bool = Field(True, description="norms before attention and feed-forward, not after")
+    tied: Literal["all", "target", "none"] = Field(
+        "all", description="tables of pieces that are one: all three, input and output, or none"
+    )
+    dropout: float = Field(0.1, ge=0, lt=1)
+    attention_dropout: float = Field(0.1, ge=0, lt=1)
+    max_pieces: int = Field(256, ge=4, description="the longest text of either side, in pieces")
+
+
+class TranslationTraining(RunSettings):
+    """The `[training]` table."""
+
+    epochs: int = Field(30, ge=1, description="passes over the pairs")
+    batch_pieces: int = Field(8192, ge=16, description="pieces a step, both sides together")
+    learning_rate: float = Field(2e-3, gt=0, description="the highest, at the end of the warm-up")
+    warmup_steps: int = Field(
+        1000, ge=1, description="in which the rate rises; after them it falls as 1 / √step"
+    )
+    weighting_learning_rate: float | None = Field(
+        None, gt=0, description="for what a weighting learns; None: the same"
+    )
+    label_smoothing: float = Field(0.1, ge=0, lt=1)
+    weight_decay: float = Field(0.0, ge=0, description="not applied to biases and norms")
+    averaged: int = Field(
+        5, ge=1, description="the weights are the mean of those after the last so many epochs"
+    )
+    precision: Literal["auto", "float32", "tf32", "bfloat16"] = Field(  # type: ignore[assignment]
+        "auto", description="auto: bfloat16 on CUDA, float32 elsewhere"
+    )
+
+
+class SearchSettings(Table):
+    """The `[search]` table: how texts are found."""
+
+    beams: int = Field(5, ge=1, le=1000, description="1: the best piece at every step")
+    length_penalty: float = Field(1.0, ge=0, le=10, description="0 favours short texts")
+    ratio: float = Field(2.0, gt=0, le=100, description="target pieces per source piece, at most")
+
+
+class TranslationRecipe(BaseRecipe):
+    """All that determines the training of a translation model."""
+
+    example = "recipes/multi30k.toml"
+    listed = "translation"
+    required = ("data",)
+
+    kind: Literal["translation"] = "translation"
+    data: PairSettings
+    model: TranslationModelSettings = TranslationModelSettings()
+    training: TranslationTraining = TranslationTraining()
+    search: SearchSettings = SearchSettings()
+
+    def contradiction(self) -> str | None:
+        width, n_heads = self.model.width, self.model.n_attention_heads
+        if width is None or not width % n_heads:
+            return None
+        return (
+            f"model.width = {width} is not a multiple of {n_heads} attention heads. Change one of"
+            " them."
+        )
+
+
 # Reading
 
 

@@ -15,12 +15,14 @@ from litotes.training.pretraining.course import PretrainCourse
 from litotes.training.processes import join_processes
 from litotes.training.tagging.course import WordCourse
 from litotes.training.trainer import RunContext
+from litotes.training.translation.course import TranslationCourse
 
 OBJECTIVES: dict[str, type[Course]] = {
     "classification": ClassificationCourse,
     "tagging": WordCourse,
     "span": WordCourse,
     "pretraining": PretrainCourse,
+    "translation": TranslationCourse,
 }
 """What each kind of recipe is trained by. A new one is a file with its objective, and a line."""
 

@@ -2,28 +2,402 @@
 
     p(y_t | y_<t, x) = softmax(E h_t + b)
 
-with h_t of the decoder and E the table of pieces, the same as that of its input (Press and Wolf
-2017, arXiv 1608.05859) unless the spec says otherwise.
+with E the table of pieces, the same as that of the decoder's input (Press and Wolf 2017, arXiv
+1608.05859) unless the spec says otherwise. In a layer of the decoder each piece reads the target up
+to itself, then the source, then itself:
+
+    a_l     = norm(h_l + Attention(h_l, h_l up to itself))
+    b_l     = norm(a_l + Attention(a_l, source))
+    h_{l+1} = norm(b_l + W₂ act(W₁ b_l))
+
+with norms after (Vaswani et al. 2017, arXiv 1706.03762, §3.1) or, steadier, before each part, and
+one at the end (Xiong et al. 2020, arXiv 2002.04745). Every attention may be sparse with an α of its
+own for each attention head (Correia, Niculae & Martins 2019, arXiv 1909.00015).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from functools import cached_property, partial
+from typing import Annotated, Any, Literal, cast
 
+import pydantic.dataclasses
 import torch
+from pydantic import ConfigDict, Field
 from torch import Tensor, nn
 from torch.nn import functional
 
 from litotes.core.errors import UserError
+from litotes.core.registry import build, pick
+from litotes.encoder.attention import WEIGHTINGS
 from litotes.encoder.attention.observer import Observer
 from litotes.encoder.encoder import Encoder
 from litotes.encoder.layout import Batch, Layout
-from litotes.encoder.walk import Encoding
+from litotes.encoder.operations import Encoding
+from litotes.encoder.torch_operations import ACTIVATIONS, Rows
 from litotes.kernels.encode import encode
-from litotes.training.translation.attention import DecoderObserver
-from litotes.training.translation.cache import Cache
-from litotes.training.translation.decoder import Decoder
-from litotes.training.translation.spec import DecoderSpec
+
+SELF, ACROSS = "decoder self", "across"
+SLOWEST = 10_000.0
+"""The longest wave of fixed positions, in pieces."""
+
+Size = Annotated[int, Field(ge=1, le=2**24)]
+Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+@pydantic.dataclasses.dataclass(frozen=True, config=ConfigDict(extra="forbid", strict=True))
+class DecoderSpec:
+    """All that is needed to build a decoder on top of an encoder.
+
+    source_width: the width of what the encoder gives.
+    positions: fixed waves (sinusoidal) or a table that is learned.
+    norm_first: norms come before attention and feed-forward instead of after, and one more at the
+    end.
+    tied: which tables of pieces are one: that of the encoder, of the decoder's input and of its
+    output (all), the latter two (target), or none.
+    weighting, weighting_options: how affinities become weights, as in an encoder.
+    """
+
+    n_vocabulary: Size
+    width: Size
+    source_width: Size
+    n_layers: Annotated[int, Field(ge=1, le=1000)]
+    n_attention_heads: Annotated[int, Field(ge=1, le=1024)]
+    inner_width: Size
+    n_positions: Size
+    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
+    norm_first: bool = True
+    tied: Literal["all", "target", "none"] = "all"
+    activation: str = "relu"
+    norm_epsilon: Share = 1e-6
+    dropout: Share = 0.1
+    attention_dropout: Share = 0.1
+    weighting: str = "softmax"
+    weighting_options: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.width % self.n_attention_heads:
+            raise ValueError(
+                f"width {self.width} is not a multiple of {self.n_attention_heads} attention heads"
+            )
+
+    @property
+    def head_width(self) -> int:
+        return self.width // self.n_attention_heads
+
+    @property
+    def n_weights(self) -> int:
+        """At least: biases and norms are not counted, nor tables of pieces that are shared."""
+        attention = 4 * self.width * self.width + 2 * self.width * (self.width + self.source_width)
+        blocks = self.n_layers * (attention + 2 * self.width * self.inner_width)
+        n_tables = {"all": 0, "target": 1, "none": 2}[self.tied]
+        return blocks + (self.n_positions + n_tables * self.n_vocabulary) * self.width
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def sinusoids(n_positions: int, width: int) -> Tensor:
+    """Makes positions of waves of many lengths. (position, width)
+
+        p[t, 2i] = sin(t / 10000^{2i/width})      p[t, 2i+1] = cos(t / 10000^{2i/width})
+
+    Vaswani et al. 2017, §3.5; as large as the embedding of a piece: there the paper multiplies
+    pieces by √width, here waves are divided by it, and the norm that follows makes both the same.
+    """
+    places = torch.arange(n_positions, dtype=torch.float64)[:, None]
+    steps = torch.arange(0, width, 2, dtype=torch.float64) / width
+    angles = places * torch.exp(-math.log(SLOWEST) * steps)  # (position, width / 2, rounded up)
+    waves = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :width]
+    return (waves / math.sqrt(width)).float()
+
+
+def fix_positions(table: nn.Embedding) -> None:
+    """Makes a table of positions one of waves, which is not learned."""
+    with torch.no_grad():
+        table.weight.copy_(sinusoids(*table.weight.shape))
+    table.weight.requires_grad_(False)
+
+
+@dataclass(frozen=True)
+class AttentionTrace:
+    """What an observer is shown of one attention.
+
+    kind: SELF or ACROSS. weights: (text, attention_head, query, key), with padding at the ends;
+    value: (text, attention_head, key, head_width).
+    """
+
+    kind: str
+    layer: int
+    weights: Tensor
+    value: Tensor
+
+
+DecoderObserver = Callable[[AttentionTrace], None]
+See = Callable[[Tensor, Tensor], None]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Which pieces read which: those of `queries` those of `keys`, text by text; causal: each of
+    them those up to itself.
+
+    Pieces are packed; in attention alone they are rows, filled up to the longest text.
+    """
+
+    queries: Rows
+    keys: Rows
+    causal: bool
+
+    @classmethod
+    def of(cls, queries: Layout, keys: Layout, *, causal: bool = False) -> Reading:
+        return cls(Rows(queries, apart=False), Rows(keys, apart=False), causal)
+
+    @cached_property
+    def live(self) -> Tensor:
+        """The keys that a query may read. (text, 1, query or 1, key)"""
+        (live,) = self.keys.live
+        assert live is not None
+        if not self.causal:
+            return live
+        place = torch.arange(self.keys.layout.longest, device=live.device)
+        return live & (place[:, None] >= place)
+
+
+def require_rows_alone(weighting: str) -> None:
+    """Refuses a weighting in which a query's weights depend on other queries."""
+    if not pick(WEIGHTINGS, weighting, "weighting").rows_alone:
+        raise UserError(
+            f"The weighting {weighting!r} chooses keys for several queries at once: in a decoder a"
+            " piece would see what comes after it. Choose another, see `litotes list weightings`."
+        )
+
+
+class DecoderAttention(nn.Module):
+    """Multi-head attention whose keys may be other pieces than its queries (Vaswani et al. 2017,
+    §3.2.3).
+
+        mixed = weighting(query · key / √d) · value
+
+    The weighting is the same seam as in an encoder (attention/weighting.py). key_width: the width
+    of what is read.
+    """
+
+    def __init__(self, spec: DecoderSpec, key_width: int) -> None:
+        super().__init__()
+        require_rows_alone(spec.weighting)
+        self.n_heads, self.dropout = spec.n_attention_heads, spec.attention_dropout
+        self.query = nn.Linear(spec.width, spec.width)
+        self.key_value = nn.Linear(key_width, 2 * spec.width)
+        self.output = nn.Linear(spec.width, spec.width)
+        self.weighting = build(
+            WEIGHTINGS, spec.weighting, "weighting", self.n_heads, options=spec.weighting_options
+        )
+
+    def forward(
+        self,
+        hidden: Tensor,
+        read: Tensor | None = None,
+        *,
+        reading: Reading,
+        see: See | None = None,
+    ) -> Tensor:
+        """What each piece of `hidden` (query piece, width) gathers from `read` (key piece, width;
+        None: from `hidden`). see: is shown the weights and the values. (query piece, width)
+        """
+        query = self.query(hidden).unflatten(-1, (self.n_heads, -1))
+        (rows,) = reading.queries.split(query)
+        (kept,) = reading.keys.split(self.keys_and_values(hidden if read is None else read))
+        mixed = self._weigh(rows, kept, reading.live, see)
+        return self.output(reading.queries.join([mixed]).flatten(1))
+
+    def keys_and_values(self, read: Tensor) -> Tensor:
+        """(piece, 2 · attention_head, head_width): the heads' keys, then their values."""
+        return self.key_value(read).unflatten(-1, (2 * self.n_heads, -1))
+
+    def add_piece(self, hidden: Tensor, *, before: Tensor, kept: list[Tensor]) -> Tensor:
+        """The newest piece of every row reads all of its row: nothing after it is there yet.
+
+        kept: is given the row with it, (row, 2 · attention_head, piece, head_width).
+        """
+        kept.append(torch.cat([before, self.keys_and_values(hidden).unsqueeze(2)], dim=2))
+        return self.read_kept(hidden, kept=kept[-1])
+
+    def read_kept(self, hidden: Tensor, *, kept: Tensor, live: Tensor | None = None) -> Tensor:
+        """The newest pieces read what was kept; the hypotheses of a text are queries to the same
+        source. kept: (text, 2 · attention_head, piece, head_width)
+        """
+        query = self.query(hidden).unflatten(-1, (self.n_heads, -1))
+        query = query.unflatten(0, (len(kept), -1)).transpose(1, 2)
+        # (text, attention_head, hypothesis, head_width)
+        mixed = self._weigh(query, kept, live)
+        return self.output(mixed.transpose(1, 2).flatten(0, 1).flatten(1))
+
+    def _weigh(
+        self, query: Tensor, kept: Tensor, live: Tensor | None, see: See | None = None
+    ) -> Tensor:
+        """The weighted mean of the values, for rows. (text, attention_head, query, head_width)"""
+        key, value = kept.chunk(2, dim=1)
+        dropout = self.dropout if self.training else 0.0
+        if see is None:
+            return self.weighting.attend(query, key, value, live=live, dropout=dropout)
+        mixed, weights = self.weighting.attend_with_weights(
+            query, key, value, live=live, dropout=dropout
+        )
+        see(weights.detach(), value.detach())
+        return mixed
+
+
+class DecoderEmbeddings(nn.Module):
+    """norm(piece + position). The table of pieces may be the encoder's."""
+
+    def __init__(self, spec: DecoderSpec, piece: nn.Embedding | None) -> None:
+        super().__init__()
+        self.piece = piece or nn.Embedding(spec.n_vocabulary, spec.width)
+        self.position = nn.Embedding(spec.n_positions, spec.width)
+        if spec.positions == "sinusoidal":
+            fix_positions(self.position)
+        self.norm = _norm(spec)
+        self.dropout = nn.Dropout(spec.dropout)
+
+    def forward(self, pieces: Tensor, positions: Tensor) -> Tensor:
+        """(piece, width), from two of (piece,)."""
+        return self.dropout(self.norm(self.piece(pieces) + self.position(positions)))
+
+
+class DecoderBlock(nn.Module):
+    """One layer: attention to the target, attention to the source, feed-forward."""
+
+    def __init__(self, spec: DecoderSpec) -> None:
+        super().__init__()
+        self.norm_first = spec.norm_first
+        self.self_attention = DecoderAttention(spec, spec.width)
+        self.across = DecoderAttention(spec, spec.source_width)
+        self.inner = nn.Linear(spec.width, spec.inner_width)
+        self.outer = nn.Linear(spec.inner_width, spec.width)
+        self.self_norm, self.across_norm, self.outer_norm = (_norm(spec) for _ in range(3))
+        self.activation = pick(ACTIVATIONS, spec.activation, "activation")
+        self.dropout = nn.Dropout(spec.dropout)
+
+    def forward(
+        self,
+        hidden: Tensor,
+        attend: Callable[[Tensor], Tensor],
+        attend_across: Callable[[Tensor], Tensor],
+    ) -> Tensor:
+        """The layer around two attentions, over all pieces or over those of one step.
+
+        (piece, width)
+        """
+        hidden = self._around(hidden, self.self_norm, attend)
+        hidden = self._around(hidden, self.across_norm, attend_across)
+        return self._around(
+            hidden, self.outer_norm, lambda read: self.outer(self.activation(self.inner(read)))
+        )
+
+    def _around(self, hidden: Tensor, norm: nn.Module, part: Callable[[Tensor], Tensor]) -> Tensor:
+        if self.norm_first:
+            return hidden + self.dropout(part(norm(hidden)))
+        return norm(hidden + self.dropout(part(hidden)))
+
+
+@dataclass(frozen=True)
+class Cache:
+    """What a decoder keeps between steps, so that a step computes one piece and not the text so
+    far.
+
+    Rows are hypotheses: those of the first text, then those of the next, the same number for each.
+    source: keys and values of each layer, (text, 2 · attention_head, source piece, head_width),
+    which the hypotheses of a text share. target: those of the target so far, (row, 2 ·
+    attention_head, target piece, head_width). live: which source pieces are real, (text, 1, 1,
+    source piece).
+    """
+
+    source: tuple[Tensor, ...]
+    target: tuple[Tensor, ...]
+    live: Tensor
+
+    def choose(self, rows: Tensor, texts: Tensor | None = None) -> Cache:
+        """Other rows, or the same in another order, (row,); and some of the texts, (text,)."""
+        target = tuple(one.index_select(0, rows) for one in self.target)
+        if texts is None:
+            return Cache(self.source, target, self.live)
+        source = tuple(one.index_select(0, texts) for one in self.source)
+        return Cache(source, target, self.live.index_select(0, texts))
+
+
+class Decoder(nn.Module):
+    """Embeddings → blocks. piece: the encoder's table of pieces, where it is shared."""
+
+    def __init__(self, spec: DecoderSpec, piece: nn.Embedding | None = None) -> None:
+        super().__init__()
+        self.spec = spec
+        self.embeddings = DecoderEmbeddings(spec, piece)
+        self.blocks = nn.ModuleList(DecoderBlock(spec) for _ in range(spec.n_layers))
+        self.final_norm = _norm(spec) if spec.norm_first else nn.Identity()
+
+    @property
+    def layers(self) -> list[DecoderBlock]:
+        return cast("list[DecoderBlock]", list(self.blocks))
+
+    def forward(
+        self,
+        pieces: Tensor,
+        layout: Layout,
+        source: Encoding,
+        *,
+        observer: DecoderObserver | None = None,
+    ) -> Tensor:
+        """Hidden states (piece, width) of packed targets (piece,), each reading its own source."""
+        own = Reading.of(layout, layout, causal=True)
+        across = Reading.of(layout, source.layout)
+
+        def seen(kind: str, layer: int) -> See | None:
+            if observer is None:
+                return None
+            return lambda weights, value: observer(AttentionTrace(kind, layer, weights, value))
+
+        hidden = self.embeddings(pieces, layout.positions)
+        for number, block in enumerate(self.layers):
+            hidden = block(
+                hidden,
+                partial(block.self_attention, reading=own, see=seen(SELF, number)),
+                partial(block.across, read=source.hidden, reading=across, see=seen(ACROSS, number)),
+            )
+        return self.final_norm(hidden)
+
+    def begin(self, source: Encoding, n_rows: int) -> Cache:
+        """Makes a cache before the first piece. n_rows: hypotheses of each text."""
+        reading = Reading.of(source.layout, source.layout)
+        kept = []
+        for block in self.layers:
+            kept += reading.keys.split(block.across.keys_and_values(source.hidden))
+        n_heads = 2 * self.spec.n_attention_heads
+        empty = kept[0].new_empty(source.layout.n_texts * n_rows, n_heads, 0, self.spec.head_width)
+        return Cache(tuple(kept), (empty,) * len(kept), reading.live)
+
+    def step(self, pieces: Tensor, cache: Cache) -> tuple[Tensor, Cache]:
+        """The hidden state of one more piece of every row, (row, width), and the cache with it."""
+        hidden = self.embeddings(pieces, torch.full_like(pieces, cache.target[0].shape[2]))
+        kept: list[Tensor] = []
+        for block, source, before in zip(self.layers, cache.source, cache.target, strict=True):
+            hidden = block(
+                hidden,
+                partial(block.self_attention.add_piece, before=before, kept=kept),
+                partial(block.across.read_kept, kept=source, live=cache.live),
+            )
+        return self.final_norm(hidden), Cache(cache.source, tuple(kept), cache.live)
+
+    def set_progress(self, progress: float) -> None:
+        """Tells the weightings how much of the training is done, 0 to 1."""
+        for attention in self.attentions(SELF) + self.attentions(ACROSS):
+            attention.weighting.progress = progress
+
+    def attentions(self, kind: str) -> list[DecoderAttention]:
+        """Those of one kind, layer by layer."""
+        return [block.self_attention if kind == SELF else block.across for block in self.layers]
 
 
 class EncoderDecoder(nn.Module):
@@ -85,8 +459,8 @@ class EncoderDecoder(nn.Module):
 
 
 def draw_weights(module: nn.Module, *, keep: nn.Module | None = None) -> None:
-    """New weights: linear layers as Glorot and Bengio 2010 draw them, tables of pieces so that a
-    row has about length 1; a table of fixed positions stays.
+    """Draws new weights: linear layers as Glorot and Bengio 2010, tables of pieces so that a row
+    has about length 1; a table of fixed positions stays.
 
     keep: a part that stays as it is.
     """
@@ -99,3 +473,7 @@ def draw_weights(module: nn.Module, *, keep: nn.Module | None = None) -> None:
                 nn.init.zeros_(part.bias)
         if isinstance(part, nn.Embedding) and part.weight.requires_grad:
             nn.init.normal_(part.weight, std=1 / math.sqrt(part.embedding_dim))
+
+
+def _norm(spec: DecoderSpec) -> nn.LayerNorm:
+    return nn.LayerNorm(spec.width, eps=spec.norm_epsilon)

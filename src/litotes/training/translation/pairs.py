@@ -1,13 +1,17 @@
-"""Pairs of texts as pieces, in batches limited by their pieces, laid end to end."""
+"""Pairs of texts as pieces of one vocabulary, in batches limited by their pieces, laid end to
+end.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers.trainers import BpeTrainer
 from torch import Tensor
 
 from litotes.data.parallel import Pair
@@ -16,7 +20,37 @@ from litotes.encoder.packing import batches_by_budget
 from litotes.encoder.tokenizer import Pieces, PieceTokenizer
 
 Numbers = NDArray[np.int64]
+PADDING, BEGIN, END = "[PAD]", "[CLS]", "[SEP]"
 _MOST_TEXTS = 2**20  # pieces alone limit a batch
+
+
+def train_byte_pairs(texts: Iterable[str], *, n_vocabulary: int, lower_case: bool) -> str:
+    """Learns a byte-pair vocabulary, the same for the same texts: the content of a
+    `tokenizer.json`.
+
+    Sennrich, Haddow & Birch 2016 (arXiv 1508.07909), over bytes (Radford et al. 2019): every text
+    can be written, and what is decoded is what was encoded.
+    """
+    tokenizer = Tokenizer(models.BPE())
+    steps = [normalizers.NFC(), normalizers.Lowercase()] if lower_case else [normalizers.NFC()]
+    tokenizer.normalizer = normalizers.Sequence(steps)
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = BpeTrainer(
+        vocab_size=n_vocabulary,
+        special_tokens=[PADDING, BEGIN, END],
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        min_frequency=2,
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{BEGIN} $A {END}",
+        pair=f"{BEGIN} $A {END} $B:1 {END}:1",
+        special_tokens=[(piece, tokenizer.token_to_id(piece)) for piece in (BEGIN, END)],
+    )
+    content: str = tokenizer.to_str()
+    return content
 
 
 @dataclass(frozen=True)
@@ -46,9 +80,12 @@ class PairSet:
     @property
     def lengths(self) -> Numbers:
         """Pieces that a pair puts into a batch, both sides together."""
-        sources = np.array([len(one) for one in self.sources], dtype=np.int64)
-        targets = np.array([len(one) for one in self.targets], dtype=np.int64)
-        return sources + targets - 1
+        pairs = zip(self.sources, self.targets, strict=True)
+        return np.array([len(source) + len(target) - 1 for source, target in pairs], dtype=np.int64)
+
+    def n_guessed(self, places: Iterable[int]) -> int:
+        """Pieces that are guessed of some pairs."""
+        return sum(len(self.targets[place]) - 1 for place in places)
 
     def batches(self, n_pieces: int, *, seed: int | None = None) -> list[list[int]]:
         """The places of the pairs of each batch: pairs of one length together, in an order drawn
@@ -56,11 +93,9 @@ class PairSet:
 
         The number of batches does not depend on the seed.
         """
-        lengths = self.lengths
-        if seed is None:
-            order = np.argsort(lengths, kind="stable")
-        else:
-            generator = np.random.default_rng(seed)
+        lengths, generator = self.lengths, np.random.default_rng(seed)
+        order = np.argsort(lengths, kind="stable")
+        if seed is not None:
             order = np.lexsort((generator.random(len(lengths)), lengths))
         found = batches_by_budget(
             lengths[order].tolist(), max_texts=_MOST_TEXTS, max_pieces=n_pieces
@@ -71,12 +106,11 @@ class PairSet:
         return [batches[place] for place in generator.permutation(len(batches))]
 
     def pack(self, places: Sequence[int], device: torch.device) -> PairBatch:
-        sources = [self.sources[place] for place in places]
         targets = [self.targets[place] for place in places]
         read = np.concatenate([target[:-1] for target in targets])
         guessed = np.concatenate([target[1:] for target in targets])
         return PairBatch(
-            pack_sources(sources, device),
+            pack_sources([self.sources[place] for place in places], device),
             _to_device(read, device),
             _to_device(guessed, device),
             Layout.of([len(target) - 1 for target in targets], device),
@@ -84,21 +118,16 @@ class PairSet:
 
 
 def pack_sources(sources: Sequence[Numbers], device: torch.device) -> Batch:
-    """Source texts alone."""
+    """Packs source texts alone."""
     pieces = _to_device(np.concatenate(sources), device)
     layout = Layout.of([len(source) for source in sources], device, alike=True)
     return Batch(pieces, torch.zeros_like(pieces), layout)
 
 
 def make_pair_set(pairs: Sequence[Pair], tokenizer: PieceTokenizer) -> PairSet:
-    """Every target of every pair, with its source."""
-    sources: list[str] = []
-    targets: list[str] = []
-    for pair in pairs:
-        for target in pair.targets:
-            sources.append(pair.source)
-            targets.append(target)
-    read, wanted = tokenizer.encode(sources), tokenizer.encode(targets)
+    """Cuts every target of every pair, with its source, into pieces."""
+    sides = [(pair.source, target) for pair in pairs for target in pair.targets]
+    read, wanted = (tokenizer.encode([side[place] for side in sides]) for place in (0, 1))
     n_cut = sum(text.truncated for text in [*read, *wanted])
     return PairSet([as_numbers(one) for one in read], [as_numbers(one) for one in wanted], n_cut)
 

@@ -1,35 +1,325 @@
-"""Texts in, texts out: the one way to ask a translation model."""
+"""Texts in, texts out: the model's folder, the search for a text, and the one way to ask.
+
+A hypothesis y of n pieces, the last one included, is worth
+
+    s(y) = log p(y | x) / ((5 + n) / 6)^λ
+
+with the length penalty λ (Wu et al. 2016, arXiv 1609.08144, §7); λ = 0 favours short texts. Beam
+search keeps the most probable beginnings. It stops when it has found as many whole texts as it
+keeps beginnings, or when no beginning could still become worth more than the best of them; so with
+enough beams it finds the very best, and with one it takes the best piece at every step.
+
+The folder:
+
+litotes.json        what the model is: kind, encoder, decoder, recipe; written last
+manifest.json       the hashes of all files
+model.safetensors   all weights, under our own names
+tokenizer.json      the pieces of both sides
+scores.json         validation loss, BLEU and chrF
+translations.jsonl  what the model makes of the test texts
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import torch
+from pydantic import ValidationError
+from safetensors.torch import save as to_bytes
+from torch import Tensor
+from torch.nn import functional
 
-from litotes.core.errors import UserError
+from litotes.core.errors import UserError, reason_of
 from litotes.core.machine import choose_device
+from litotes.core.storage import write_bytes, write_json, write_text
 from litotes.core.text import one_line
+from litotes.core.values import TRANSLATION
+from litotes.core.version import __version__
+from litotes.data.corpus import SARCASM
+from litotes.encoder.config import spec_from_json
+from litotes.encoder.operations import Encoding
 from litotes.encoder.packing import batches_by_budget
+from litotes.encoder.pretrained import read_tokenizer
 from litotes.encoder.tokenizer import PieceTokenizer
-from litotes.training.translation.folder import TranslationModel, load_translation
-from litotes.training.translation.model import EncoderDecoder
+from litotes.encoder.weights import check_fits, empty_encoder, read_tensors
+from litotes.model.checkpoint import write_description
+from litotes.model.folder import (
+    ADVICE,
+    DESCRIPTION,
+    FORMAT,
+    TOKENIZER,
+    WEIGHTS,
+    Manifest,
+    changed_file,
+    read_description,
+)
+from litotes.prediction.predictor import Predictor
+from litotes.training.recipe import SearchSettings, check_recipe
+from litotes.training.translation.model import DecoderSpec, EncoderDecoder
 from litotes.training.translation.pairs import Numbers, as_numbers, pack_sources
-from litotes.training.translation.recipe import SearchSettings, search_of
-from litotes.training.translation.search import Found, Frame, search_beams, search_greedily
 
 AT_ONCE = 512
 """Texts that a stream is read ahead by: enough to find some of the same length."""
-
+NEVER = -torch.inf
+SCORES = "scores.json"
+SAME = "same as said"
+_KEYS = {"format", "litotes", "kind", "encoder", "decoder", "max_pieces", "search", "facts"}
 _MORE = 10
 """Pieces a target may have beyond its ratio: the shortest texts need some room."""
 
 
 @dataclass(frozen=True)
+class TranslationModel:
+    """An encoder-decoder with its tokenizer. search: how texts are found, where nobody says.
+
+    facts: the key of the run, its recipe, and what the texts were.
+    """
+
+    network: EncoderDecoder
+    tokenizer: PieceTokenizer
+    search: Mapping[str, Any]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def save_translation(model: TranslationModel, folder: Path, scores: Mapping[str, Any]) -> None:
+    """Writes the model folder; `litotes.json` comes last, so a folder that has it is whole."""
+    network = model.network
+    tensors = {}
+    for name, parameter in network.named_parameters():  # a table that is shared comes once
+        tensors[name] = parameter.detach().cpu().contiguous().clone()
+    write_bytes(folder / WEIGHTS, to_bytes(tensors, metadata={"format": "pt"}))
+    write_text(folder / TOKENIZER, model.tokenizer.to_json())
+    write_json(folder / SCORES, scores)
+    description = {
+        "format": FORMAT,
+        "litotes": __version__,
+        "kind": TRANSLATION,
+        "encoder": network.encoder.spec.as_json(),
+        "decoder": network.spec.as_json(),
+        "max_pieces": model.tokenizer.max_pieces,
+        "search": dict(model.search),
+        "facts": dict(model.facts),
+    }
+    write_description(folder, description)
+
+
+def load_translation(path: str | Path) -> TranslationModel:
+    """Reads a folder, in evaluation mode; every file is checked against its hash first."""
+    folder = Path(path)
+    description, manifest = read_description(folder)
+    if description.get("kind") != TRANSLATION or manifest is None:
+        raise UserError(
+            f"{folder} is not a translation model: make one with `litotes train` and kind ="
+            ' "translation" in the recipe.'
+        )
+    try:
+        return _load(folder, description, manifest)
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+        RuntimeError,
+    ) as error:
+        file = folder / DESCRIPTION
+        raise UserError(f"{file}: damaged ({reason_of(error)}). {ADVICE}") from error
+
+
+def _load(folder: Path, description: Mapping[str, Any], manifest: Manifest) -> TranslationModel:
+    if set(description) != _KEYS:
+        odd = sorted(set(description) ^ _KEYS)[0]
+        raise ValueError(f"the key {odd!r:.60} is missing or unknown")
+    contents = {}
+    for name in (WEIGHTS, TOKENIZER):
+        file = folder / name
+        if not file.is_file():
+            raise changed_file(file)
+        contents[name] = file.read_bytes()
+        manifest.check(file, hashlib.sha256(contents[name]).hexdigest())
+    tensors = read_tensors(folder / WEIGHTS, contents[WEIGHTS])
+    network = _build(description, tensors, str(folder))
+    max_pieces = int(description["max_pieces"])
+    if max_pieces > network.spec.n_positions:
+        raise ValueError(f"the decoder has no positions for {max_pieces} pieces")
+    tokenizer = read_tokenizer(
+        folder, network.encoder.spec, max_pieces=max_pieces, content=contents[TOKENIZER]
+    )
+    for key in ("search", "facts"):
+        if not isinstance(description[key], dict):
+            raise ValueError(f"{key} is not a table")
+    check_recipe(SearchSettings, description["search"], f"{folder / DESCRIPTION}, search")
+    return TranslationModel(network, tokenizer, description["search"], description["facts"])
+
+
+def _build(
+    description: Mapping[str, Any], tensors: Mapping[str, Tensor], where: str
+) -> EncoderDecoder:
+    encoder = spec_from_json(description["encoder"])
+    try:
+        decoder = DecoderSpec(**description["decoder"])
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join(map(str, problem["loc"]))
+        raise ValueError(
+            f"decoder: {place} = {problem['input']!r:.60}: {problem['msg']}"
+        ) from error
+    n_bytes = sum(tensor.nbytes for tensor in tensors.values())
+    check_fits(encoder, n_bytes, where)  # first: a description may ask for an endless model
+    if decoder.n_weights > n_bytes:
+        raise ValueError("the decoder has more weights than the files hold")
+    if (decoder.source_width, decoder.n_vocabulary) != (encoder.width, encoder.n_vocabulary):
+        raise ValueError("the decoder does not fit the width or the vocabulary of the encoder")
+    network = EncoderDecoder(empty_encoder(encoder), decoder)
+    wanted = {name for name, _ in network.named_parameters()}
+    if wanted != set(tensors):
+        odd = sorted(wanted ^ set(tensors))[0]
+        raise ValueError(f"the weight {odd!r:.80} is missing or unknown")
+    network.load_state_dict(dict(tensors), strict=False)
+    return network.eval()
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The piece before a text, and the one that ends it."""
+
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """The pieces of a text without special ones, and what they are worth."""
+
+    pieces: tuple[int, ...]
+    score: float
+
+
+def length_divisor(n_pieces: Any, penalty: float) -> Any:
+    return ((5 + n_pieces) / 6) ** penalty
+
+
+@torch.no_grad()
+def search(
+    model: EncoderDecoder,
+    source: Encoding,
+    frame: Frame,
+    limits: Sequence[int],
+    *,
+    n_beams: int = 1,
+    penalty: float = 0.0,
+) -> list[Found]:
+    """Finds the best text of each source that `n_beams` beginnings lead to. limits: the most pieces
+    of each text, its end included.
+    """
+    beams = _Beams(model, source, frame, limits, n_beams, penalty)
+    while beams.texts:
+        beams.step()
+    return [beams.found[number] for number in range(len(limits))]
+
+
+class _Beams:
+    """The hypotheses of all texts still searched for.
+
+    texts: which those are. scores: (text, beam). pieces: (text, beam, piece). found: the best
+    whole text of each, so far, of `n_found`.
+    """
+
+    def __init__(
+        self,
+        model: EncoderDecoder,
+        source: Encoding,
+        frame: Frame,
+        limits: Sequence[int],
+        n_beams: int,
+        penalty: float,
+    ) -> None:
+        self.model, self.frame, self.n_beams, self.penalty = model, frame, n_beams, penalty
+        device, n_texts = source.hidden.device, source.layout.n_texts
+        self.cache = model.decoder.begin(source, n_beams)
+        self.texts = list(range(n_texts))
+        self.limits = torch.tensor(limits, device=device)  # (text,)
+        self.pieces = torch.full((n_texts, n_beams, 1), frame.begin, device=device)
+        self.scores = torch.full((n_texts, n_beams), NEVER, device=device)
+        self.scores[:, 0] = 0.0  # all beams begin alike: one of them is enough
+        self.found: dict[int, Found] = {}
+        self.n_found = [0] * n_texts
+
+    def step(self) -> None:
+        """One more piece for every hypothesis."""
+        n_now = self.pieces.shape[2]  # pieces after this step, without the first one
+        guesses, self.cache = self.model.step(self.pieces[:, :, -1].flatten(), self.cache)
+        guesses = guesses.unflatten(0, (len(self.texts), self.n_beams))
+        # nothing but the end where a text must end
+        only_end = torch.full_like(guesses, NEVER)
+        only_end[..., self.frame.end] = guesses[..., self.frame.end]
+        guesses = torch.where((self.limits == n_now)[:, None, None], only_end, guesses)
+        totals = (self.scores[:, :, None] + guesses).flatten(1)  # (text, beam × vocabulary)
+        n_wanted = min(2 * self.n_beams, totals.shape[1])  # so many cannot all be ends
+        best, places = totals.topk(n_wanted, dim=1)  # (text, candidate)
+        n_vocabulary = guesses.shape[-1]
+        beams, pieces = places // n_vocabulary, places % n_vocabulary
+        is_end = pieces == self.frame.end
+        self._keep_whole_texts(best, beams, is_end, n_now)
+        self._go_on(best.masked_fill(is_end, NEVER), beams, pieces)
+        self._leave_finished()
+
+    def _keep_whole_texts(self, best: Tensor, beams: Tensor, is_end: Tensor, n_now: int) -> None:
+        """Ends among the best candidates are whole texts."""
+        worth = best / length_divisor(n_now, self.penalty)
+        worth = worth.masked_fill(~is_end, NEVER)[:, : self.n_beams]
+        values, candidates = worth.max(1)  # (text,)
+        rows = beams.gather(1, candidates[:, None]).squeeze(1)
+        texts = self.pieces[torch.arange(len(rows), device=rows.device), rows, 1:].tolist()
+        n_new = (worth > NEVER).sum(1).tolist()
+        rows_of_texts = zip(self.texts, values.tolist(), texts, n_new, strict=True)
+        for number, value, pieces, n_ended in rows_of_texts:
+            self.n_found[number] += n_ended
+            before = self.found[number].score if number in self.found else NEVER
+            if value > before:
+                self.found[number] = Found(tuple(pieces), value)
+
+    def _go_on(self, scores: Tensor, beams: Tensor, pieces: Tensor) -> None:
+        """The best candidates that have not ended become the hypotheses."""
+        n_kept = min(self.n_beams, scores.shape[1])
+        self.scores, chosen = scores.topk(n_kept, dim=1)
+        beams, pieces = beams.gather(1, chosen), pieces.gather(1, chosen)
+        missing = (0, self.n_beams - n_kept)  # of a vocabulary smaller than the beams asked for
+        self.scores = functional.pad(self.scores, missing, value=NEVER)
+        beams, pieces = functional.pad(beams, missing), functional.pad(pieces, missing)
+        if self.n_beams > 1:
+            starts = torch.arange(len(beams), device=beams.device)[:, None] * self.n_beams
+            self.cache = self.cache.choose((starts + beams).flatten())
+        history = self.pieces.gather(1, beams[:, :, None].expand(-1, -1, self.pieces.shape[2]))
+        self.pieces = torch.cat([history, pieces[:, :, None]], dim=2)
+
+    def _leave_finished(self) -> None:
+        """Texts leave of which enough was found, or no hypothesis could become worth more."""
+        divisors = length_divisor(self.limits.float(), self.penalty)
+        attainable = (self.scores.max(1).values / divisors).tolist()
+        stays = []
+        for place, (number, most) in enumerate(zip(self.texts, attainable, strict=True)):
+            best = self.found[number].score if number in self.found else NEVER
+            if most > best and self.n_found[number] < self.n_beams:
+                stays.append(place)
+        if len(stays) == len(self.texts):
+            return
+        kept = torch.tensor(stays, device=self.scores.device, dtype=torch.long)
+        rows = (kept[:, None] * self.n_beams) + torch.arange(self.n_beams, device=kept.device)
+        self.cache = self.cache.choose(rows.flatten(), kept)
+        self.texts = [self.texts[place] for place in stays]
+        self.limits, self.scores = self.limits[kept], self.scores[kept]
+        self.pieces = self.pieces[kept]
+
+
+@dataclass(frozen=True)
 class Translation:
-    """What a text became. score: what the search thought of it, see search.py.
+    """What a text became. score: what the search thought of it.
 
     truncated: whether the text is longer than the model reads, and its end was not seen.
     """
@@ -50,7 +340,7 @@ class Translator:
         self.model = model
         self.network: EncoderDecoder = model.network.to(choose_device(device)).eval()
         self.tokenizer: PieceTokenizer = model.tokenizer
-        self.search = search_of(model.search, "The model's search")
+        self.search = check_recipe(SearchSettings, model.search, "The model's search")
         self.frame = find_frame(model.tokenizer)
 
     @classmethod
@@ -64,15 +354,15 @@ class Translator:
         beams: int | None = None,
         length_penalty: float | None = None,
     ) -> list[Translation]:
-        """One for each text. beams, length_penalty: None: as the model's recipe says."""
+        """Translates each text. beams, length_penalty: None: as the model's recipe says."""
         changes = {"beams": beams, "length_penalty": length_penalty}
         given = {name: value for name, value in changes.items() if value is not None}
-        search = search_of(self.search.model_dump() | given, "translate")
+        settings = check_recipe(SearchSettings, self.search.model_dump() | given, "translate")
         for place, text in enumerate(texts, start=1):
             if not text.strip():
                 raise UserError(f"Text {place} is empty: there is nothing to translate.")
         pieces = self.tokenizer.encode(texts)
-        found = self._find([as_numbers(one) for one in pieces], search)
+        found = self._find([as_numbers(one) for one in pieces], settings)
         answers = []
         for text, read, best in zip(texts, pieces, found, strict=True):
             output = self.tokenizer.decode(best.pieces)
@@ -80,52 +370,42 @@ class Translator:
         return answers
 
     def stream(
-        self,
-        texts: Iterable[str],
-        *,
-        at_once: int | None = None,
-        beams: int | None = None,
-        length_penalty: float | None = None,
+        self, texts: Iterable[str], *, at_once: int | None = None, **settings: Any
     ) -> Iterator[Translation]:
-        """The same for any number of texts, `at_once` (None: 512) at a time, in order."""
+        """Does the same for any number of texts, `at_once` (None: 512) at a time, in order."""
         waiting = iter(texts)
         while block := list(islice(waiting, at_once or AT_ONCE)):
-            yield from self.translate(block, beams=beams, length_penalty=length_penalty)
+            yield from self.translate(block, **settings)
 
-    def _find(self, sources: Sequence[Numbers], search: SearchSettings) -> list[Found]:
+    def _find(self, sources: Sequence[Numbers], settings: SearchSettings) -> list[Found]:
         order = sorted(range(len(sources)), key=lambda place: len(sources[place]))
         lengths = [len(sources[place]) for place in order]
         on_cuda = self.network.device.type == "cuda"
         n_texts, n_pieces, n_rows = (1024, 32_768, 8192) if on_cuda else (64, 2048, 512)
         # every hypothesis takes a row of the cache, and as many logits as there are pieces
-        n_texts = max(1, min(n_texts, n_rows // search.beams))
+        n_texts = max(1, min(n_texts, n_rows // settings.beams))
         found: dict[int, Found] = {}
         for some in batches_by_budget(lengths, max_texts=n_texts, max_pieces=n_pieces):
             places = [order[number] for number in some]
-            batch = self._find_batch([sources[place] for place in places], search)
+            batch = self._find_batch([sources[place] for place in places], settings)
             found |= dict(zip(places, batch, strict=True))
         return [found[place] for place in range(len(sources))]
 
     @torch.no_grad()
-    def _find_batch(self, sources: Sequence[Numbers], search: SearchSettings) -> list[Found]:
+    def _find_batch(self, sources: Sequence[Numbers], settings: SearchSettings) -> list[Found]:
         network = self.network
         encoding = network.read(pack_sources(sources, network.device))
         most = network.spec.n_positions - 1
-        limits = [min(int(search.ratio * len(one)) + _MORE, most) for one in sources]
-        if search.beams == 1:
-            return search_greedily(network, encoding, self.frame, limits)
-        return search_beams(
-            network,
-            encoding,
-            self.frame,
-            limits,
-            n_beams=search.beams,
-            penalty=search.length_penalty,
+        limits = [min(int(settings.ratio * len(one)) + _MORE, most) for one in sources]
+        # one beam takes the best piece at every step, whatever whole texts are worth
+        penalty = settings.length_penalty if settings.beams > 1 else 0.0
+        return search(
+            network, encoding, self.frame, limits, n_beams=settings.beams, penalty=penalty
         )
 
 
 def find_frame(tokenizer: PieceTokenizer) -> Frame:
-    """The pieces with which a text begins and ends."""
+    """Finds the pieces with which a text begins and ends."""
     frame = tokenizer.frame(pair=False)
     if not frame.before or not frame.after:
         raise UserError(
@@ -133,3 +413,73 @@ def find_frame(tokenizer: PieceTokenizer) -> Frame:
             " where to begin and end. Choose another encoder, or none."
         )
     return Frame(frame.before[0], frame.after[-1])
+
+
+@dataclass(frozen=True)
+class Interpretation:
+    """What a text means. meaning: None where it means what it says.
+
+    why_same: who says so. sarcasm: the judge's probability that the text is sarcastic; None without
+    a judge.
+    """
+
+    text: str
+    meaning: str | None
+    why_same: str | None
+    sarcasm: float | None
+    truncated: bool = False
+
+    def __repr__(self) -> str:
+        return one_line(self, text=self.text, meaning=self.meaning or SAME)
+
+    def as_json(self) -> dict[str, Any]:
+        same = {"meaning": self.meaning or SAME, "same_as_said": self.meaning is None}
+        return {**asdict(self), **same}
+
+
+def interpret(
+    texts: Sequence[str],
+    translator: Translator,
+    judge: Predictor | None,
+    *,
+    beams: int | None = None,
+) -> list[Interpretation]:
+    """Says plainly what sarcastic texts mean.
+
+    A translation model that has learned from sarcastic texts and their interpretations (Peled and
+    Reichart 2017, arXiv 1704.06836) rewrites anything it is given. So a classifier of sarcasm is
+    asked first: a text that it takes literally means what it says, and so does one that the model
+    leaves as it is. judge: a model with the task sarcasm; None: every text is taken to be
+    sarcastic.
+    """
+    found = translator.translate(texts, beams=beams)
+    judged = [None] * len(texts) if judge is None else _ask_judge(texts, judge)
+    answers = []
+    for one, sarcasm in zip(found, judged, strict=True):
+        why = None
+        if sarcasm is not None and not sarcasm[0]:
+            why = "the judge sees no sarcasm"
+        elif _plain(one.output) in ("", _plain(one.text)):
+            why = "the model would change nothing"
+        meaning = one.output if why is None else None
+        probability = None if sarcasm is None else sarcasm[1]
+        answers.append(Interpretation(one.text, meaning, why, probability, one.truncated))
+    return answers
+
+
+def _ask_judge(texts: Sequence[str], judge: Predictor) -> list[tuple[bool, float] | None]:
+    """Whether each text is sarcastic, and how probable that is."""
+    word = SARCASM.labels[1]
+    task = judge.tasks.get(SARCASM.name)
+    if task is None or word not in task.labels:
+        raise UserError(
+            f"The judge does not answer sarcasm with {word!r}, only {', '.join(judge.tasks)}. Give"
+            " --judge another model, or --judge none."
+        )
+    answers = [prediction.answers[SARCASM.name] for prediction in judge.predict(list(texts))]
+    return [(answer.label == word, answer.probabilities[word]) for answer in answers]
+
+
+def _plain(text: str) -> str:
+    """Without case and blanks, by which a vocabulary may differ from the text."""
+    return "".join(text.casefold().split())

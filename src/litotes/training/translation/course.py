@@ -1,0 +1,337 @@
+"""A recipe of `kind = "translation"` becomes an encoder-decoder.
+
+    loss = −Σ_t Σ_v q_t(v) log p(v | y_<t, x),   q_t = (1 − ε) [v = y_t] + ε / vocabulary
+
+with label smoothing ε, and the rate of Vaswani et al. 2017 (arXiv 1706.03762, §5.3):
+
+    rate(step) = highest · min(step / warm-up, √(warm-up / step))
+
+The weights that are kept are the mean of those after the last epochs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import Parameter, functional
+from torch.optim import AdamW, Optimizer
+
+from litotes.core.errors import UserError, has_extra
+from litotes.core.json_text import read_as, to_json
+from litotes.core.numbers import counted
+from litotes.core.registry import check_options
+from litotes.core.storage import write_text
+from litotes.data.parallel import Pair, ParallelTexts, load_parallel
+from litotes.encoder import pretrained
+from litotes.encoder.attention import WEIGHTINGS
+from litotes.encoder.encoder import Encoder
+from litotes.encoder.spec import EncoderSpec
+from litotes.encoder.tokenizer import PieceTokenizer
+from litotes.training.checkpoints import RunState
+from litotes.training.course import Course, Run
+from litotes.training.objective import ALONE, Objective, derive_seed
+from litotes.training.processes import Processes
+from litotes.training.recipe import TranslationRecipe
+from litotes.training.trainer import RunContext
+from litotes.training.translation.model import (
+    DecoderSpec,
+    EncoderDecoder,
+    draw_weights,
+    fix_positions,
+    require_rows_alone,
+)
+from litotes.training.translation.pairs import PADDING, PairSet, make_pair_set, train_byte_pairs
+from litotes.training.translation.scores import score_translations
+from litotes.training.translation.translator import (
+    SCORES,
+    TranslationModel,
+    Translator,
+    find_frame,
+    load_translation,
+    save_translation,
+)
+
+BETAS, EPSILON = (0.9, 0.98), 1e-9
+"""Of Adam, as in the paper."""
+OUTPUTS = "translations.jsonl"
+WIDTH = 256
+"""Of a model from scratch, where the recipe does not say."""
+
+
+class TranslationObjective(Objective):
+    """Learns the pairs of `train`; measures the loss on those of `valid`."""
+
+    def __init__(
+        self,
+        model: EncoderDecoder,
+        train: PairSet,
+        valid: PairSet,
+        recipe: TranslationRecipe,
+        *,
+        device: torch.device,
+        processes: Processes = ALONE,
+    ) -> None:
+        self.translation, self.train, self.valid = model, train, valid
+        super().__init__(
+            model,
+            model.encoder,
+            recipe.training,
+            seed=recipe.seed,
+            n_steps=len(train.batches(recipe.training.batch_pieces)) * recipe.training.epochs,
+            device=device,
+            processes=processes,
+        )
+
+    def batches(self, epoch: int) -> list[list[int]]:
+        seed = derive_seed(self.seed, "order", epoch)
+        return self.train.batches(self.settings.batch_pieces, seed=seed)
+
+    def losses(self, batch: Sequence[int], step: int) -> Iterator[list[Tensor]]:
+        share = self.processes.share(batch)
+        # fewer pairs than processes: one without weight keeps every parameter in the graph
+        own, weight = (share, 1.0) if share else (batch[:1], 0.0)
+        total = self._loss_sum(self.train, own, smoothing=self.settings.label_smoothing)
+        yield [weight * total / self.train.n_guessed(batch)]
+
+    def _loss_sum(self, pairs: PairSet, places: Sequence[int], *, smoothing: float = 0.0) -> Tensor:
+        """Over all pieces of some pairs."""
+        batch = pairs.pack(places, self.device)
+        with self.autocast():
+            logits = self.translation(batch.sources, batch.pieces, batch.layout)
+        return functional.cross_entropy(
+            logits.float(), batch.next_pieces, reduction="sum", label_smoothing=smoothing
+        )
+
+    def make_optimizer(self, parameters: Mapping[str, Parameter]) -> Optimizer:
+        """Adam with the paper's averages; biases and norms are not decayed."""
+        settings = self.settings
+        groups: dict[tuple[float, float], list[Parameter]] = {}
+        for name, parameter in parameters.items():
+            rate = settings.weighting_learning_rate if ".weighting." in name else None
+            decay = settings.weight_decay if parameter.ndim > 1 else 0.0
+            groups.setdefault((rate or settings.learning_rate, decay), []).append(parameter)
+        on_cuda = all(parameter.is_cuda for parameter in parameters.values())
+        tables = [
+            {"params": chosen, "lr": rate, "base_rate": rate, "weight_decay": decay}
+            for (rate, decay), chosen in groups.items()
+        ]
+        return AdamW(tables, betas=BETAS, eps=EPSILON, fused=on_cuda)
+
+    def rate(self, step: int) -> float:
+        n_warmup = self.settings.warmup_steps
+        return min((step + 1) / n_warmup, math.sqrt(n_warmup / (step + 1)))
+
+    def set_progress(self, share: float) -> None:
+        self.translation.set_progress(share)
+
+    def judge(self, state: RunState) -> dict[str, float]:
+        """The loss on the validation pairs; the weights become part of the mean of the last
+        epochs', one epoch after the other.
+        """
+        found = {"valid_loss": self.measure()} if len(self.valid) else {}
+        n_averaged = min(self.settings.averaged, self.settings.epochs)
+        number = state.epoch + 1 - (self.settings.epochs - n_averaged)  # from 1
+        if number == 1:
+            self.tensors.keep_best()
+        elif number > 1:
+            for name, parameter in self.tensors.parameters.items():
+                mean = self.tensors.best[name].to(parameter.device)
+                self.tensors.best[name] = mean + (parameter.detach() - mean) / number
+        return found
+
+    @torch.no_grad()
+    def measure(self) -> float:
+        """The mean loss of a piece of the validation pairs, without smoothing."""
+        self.translation.eval()
+        batches = self.valid.batches(2 * self.settings.batch_pieces)
+        total = sum(float(self._loss_sum(self.valid, places)) for places in batches)
+        return total / max(self.valid.n_guessed(range(len(self.valid))), 1)
+
+    def describe(self, line: Mapping[str, Any]) -> str:
+        if "valid_loss" not in line:
+            return ""
+        loss = line["valid_loss"]
+        return f"validation loss {loss:.3f} (perplexity {math.exp(min(loss, 50)):.1f})"
+
+
+class TranslationCourse(Course):
+    """Parallel texts → tokenizer → pairs of pieces → training → test translations → folder."""
+
+    model: TranslationModel
+    objective: TranslationObjective
+    outputs: Sequence[str] = ()  # what became of the test texts
+
+    def __init__(
+        self, recipe: TranslationRecipe, *, corpus: ParallelTexts | None = None, lessons: Any = None
+    ) -> None:
+        super().__init__(recipe, corpus=corpus, lessons=lessons)
+        self.start = Start(recipe)
+        if recipe.training.precision == "tf32":
+            torch.set_float32_matmul_precision("high")
+        self.texts = corpus or load_parallel(recipe.data.source)
+        self.key = f"{recipe.key()}-{self.texts.fingerprint()[:16]}"
+
+    def begin(self, context: RunContext, *, resume: bool) -> TranslationObjective:
+        tokenizer = self.start.choose_tokenizer(self.texts.train)
+        find_frame(tokenizer)  # refuses before the work
+        network = self.start.make_model(tokenizer).to(context.device)
+        train, valid = (
+            make_pair_set(part, tokenizer) for part in (self.texts.train, self.texts.valid)
+        )
+        search = self.recipe.search.model_dump()
+        self.model = TranslationModel(network, tokenizer, search)
+        self.objective = TranslationObjective(
+            network, train, valid, self.recipe, device=context.device, processes=context.processes
+        )
+        return self.objective
+
+    def test(self, state: RunState, context: RunContext) -> Run:
+        train, test, model = self.objective.train, self.texts.test, self.model
+        max_pieces = model.tokenizer.max_pieces
+        notes = [*self.texts.notes, *_cut_notes(train.n_cut, max_pieces, "training")]
+        valid_loss = self.objective.measure() if len(self.objective.valid) else None
+        scored = None
+        if not test:
+            notes.append("There are no test texts: the model is not tested.")
+        elif context.processes.is_first:
+            context.watch("translating the test texts", 0, len(test), "")
+            translator = Translator(model, device=str(context.device))
+            found = translator.translate([pair.source for pair in test])
+            notes += _cut_notes(sum(one.truncated for one in found), max_pieces, "test")
+            self.outputs = [one.output for one in found]
+            if has_extra("translate"):
+                references = [pair.targets for pair in test]
+                scored = score_translations(self.outputs, references).as_json()
+            else:
+                notes.append(
+                    "BLEU and chrF were not computed: `pip install 'litotes[translate]'`. The"
+                    f" translations of the test texts are in {OUTPUTS}."
+                )
+        data = {"name": self.texts.name, "n_train": len(train), "sha256": self.texts.fingerprint()}
+        facts = {"key": self.key, "recipe": self.recipe.model_dump(mode="json"), "data": data}
+        scores = {
+            "history": state.history,
+            "seconds": state.seconds,
+            "steps": state.step,
+            "valid_loss": valid_loss,
+            "test": scored,
+            "notes": notes,
+            "key": self.key,
+        }
+        return Run(context.folder, (replace(model, facts=facts),), scores, tuple(notes))
+
+    def save(self, run: Run) -> None:
+        lines = []
+        for pair, output in zip(self.texts.test, self.outputs, strict=True):
+            line = {"text": pair.source, "output": output, "references": list(pair.targets)}
+            lines.append(to_json(line) + "\n")
+        if lines:
+            write_text(run.folder / OUTPUTS, "".join(lines))
+        save_translation(run.model, run.folder, run.scores)
+
+    def load(self, folder: Path) -> tuple[str, Run]:
+        model = load_translation(folder)
+        scores = read_as(folder / SCORES, dict[str, Any], advice="Choose another --out.")
+        return str(model.facts.get("key")), Run(folder, (model,), scores, tuple(scores["notes"]))
+
+
+def _cut_notes(n_cut: int, max_pieces: int, part: str) -> list[str]:
+    if not n_cut:
+        return []
+    return [
+        f"{counted(n_cut, f'{part} text')} had more than {max_pieces} pieces and lost the rest."
+        " Set model.max_pieces."
+    ]
+
+
+class Start:
+    """What a run begins with: a tokenizer, and an encoder-decoder of new weights or around an
+    encoder that is there. What cannot begin is refused before any text is read.
+    """
+
+    def __init__(self, recipe: TranslationRecipe) -> None:
+        self.recipe, settings = recipe, recipe.model
+        check_options(WEIGHTINGS, settings.weighting, "weighting", settings.weighting_options)
+        require_rows_alone(settings.weighting)
+        self.loaded: pretrained.Pretrained | None = None
+        if settings.encoder is None:
+            return
+        self.loaded = pretrained.load(
+            settings.encoder,
+            weighting=settings.weighting,
+            weighting_options=settings.weighting_options,
+        )
+        width = settings.width or self.loaded.encoder.spec.width
+        if width % settings.n_attention_heads:
+            raise UserError(
+                f"The decoder's width {width} is not a multiple of {settings.n_attention_heads}"
+                " attention heads. Set model.n_attention_heads or model.width."
+            )
+
+    def choose_tokenizer(self, pairs: Iterable[Pair]) -> PieceTokenizer:
+        """Takes that of the encoder, or learns one from both sides of the pairs."""
+        settings, most = self.recipe.model, self.recipe.model.max_pieces
+        if self.loaded is not None:
+            content = self.loaded.tokenizer.to_json()
+            most = min(most, self.loaded.tokenizer.max_pieces)
+        else:
+            texts = (text for pair in pairs for text in (pair.source, *pair.targets))
+            content = train_byte_pairs(
+                texts, n_vocabulary=settings.n_vocabulary, lower_case=settings.lower_case
+            )
+        return PieceTokenizer(Path("tokenizer.json"), max_pieces=most, content=content.encode())
+
+    def make_model(self, tokenizer: PieceTokenizer) -> EncoderDecoder:
+        """The model before its first step, the same for the same seed."""
+        torch.manual_seed(self.recipe.seed)
+        if self.loaded is not None:
+            encoder = self.loaded.encoder
+            model = EncoderDecoder(encoder, self._decoder_spec(encoder.spec))
+            draw_weights(model.decoder, keep=encoder.embeddings.piece)
+        else:
+            encoder = Encoder(self._encoder_spec(tokenizer))
+            if self.recipe.model.positions == "sinusoidal":
+                assert encoder.embeddings.position is not None
+                fix_positions(encoder.embeddings.position)
+            model = EncoderDecoder(encoder, self._decoder_spec(encoder.spec))
+            draw_weights(model)
+        if model.output is not None:
+            draw_weights(model.output)
+        return model
+
+    def _encoder_spec(self, tokenizer: PieceTokenizer) -> EncoderSpec:
+        return EncoderSpec(
+            family="bert",
+            n_vocabulary=tokenizer.n_vocabulary,
+            activation="relu",
+            norm_epsilon=1e-6,
+            padding_piece=tokenizer.find_piece(PADDING) or 0,
+            **self._shape(self.recipe.model.width or WIDTH),
+        )
+
+    def _decoder_spec(self, encoder: EncoderSpec) -> DecoderSpec:
+        settings = self.recipe.model
+        return DecoderSpec(
+            n_vocabulary=encoder.n_vocabulary,
+            source_width=encoder.width,
+            positions=settings.positions,
+            tied=settings.tied,
+            **self._shape(settings.width or encoder.width),
+        )
+
+    def _shape(self, width: int) -> dict[str, Any]:
+        """What a new encoder and the decoder have in common."""
+        settings = self.recipe.model
+        names = ("n_layers", "n_attention_heads", "dropout", "attention_dropout", "norm_first")
+        names += ("weighting", "weighting_options")
+        return {name: getattr(settings, name) for name in names} | {
+            "width": width,
+            "inner_width": settings.inner_width or 2 * width,
+            "n_positions": settings.max_pieces,
+        }
