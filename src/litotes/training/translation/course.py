@@ -328,9 +328,9 @@ class Start:
     def _shape(self, width: int) -> dict[str, Any]:
         """What a new encoder and the decoder have in common."""
         settings = self.recipe.model
-        names = ("n_layers", "n_attention_heads", "dropout", "attention_dropout", "norm_first")
-        names += ("weighting", "weighting_options")
-        return {name: getattr(settings, name) for name in names} | {
+        sizes = ("n_layers", "n_attention_heads")
+        choices = ("dropout", "attention_dropout", "norm_first", "weighting", "weighting_options")
+        return {name: getattr(settings, name) for name in sizes + choices} | {
             "width": width,
             "inner_width": settings.inner_width or 2 * width,
             "n_positions": settings.max_pieces,
