@@ -10,31 +10,58 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from reproduction.slice_errors import PLANTED, TASK, random_corpus
 from scipy.stats import fisher_exact
 
 from litotes.cli.main import main
 from litotes.core.errors import UserError
 from litotes.core.values import Answer, Example, Task
+from litotes.evaluation import slices
 from litotes.evaluation.evaluate import TaskPredictions
-from litotes.evaluation.slices import candidates
-from litotes.evaluation.slices.candidates import FEWEST, Candidate, find_candidates, words_of
-from litotes.evaluation.slices.figure import figure
-from litotes.evaluation.slices.page import findings, page_html
-from litotes.evaluation.slices.search import (
+from litotes.evaluation.slices import (
+    FEWEST,
     N_KEPT,
+    Candidate,
     Slices,
     _confirm,
     divide,
+    draw_slices,
+    find_candidates,
     find_slices,
+    findings,
+    slices_html,
     stratified_difference,
+    words_of,
 )
+
+TASK = Task("mood", ("calm", "angry"))
+WORDS = [f"w{chr(97 + number // 26)}{chr(97 + number % 26)}" for number in range(120)]
+PLANTED = WORDS[7]
+USUAL = 0.2
+"""The error rate where nothing is planted."""
+
+
+def random_corpus(n: int, seed: int, *, inside: float = USUAL) -> TaskPredictions:
+    """N texts of 5 to 29 of the words; those with the planted word are wrong at the rate
+    `inside`.
+    """
+    generator = np.random.default_rng(seed)
+    examples, answers = [], []
+    for number in range(n):
+        words = generator.choice(WORDS, size=int(generator.integers(5, 30)), replace=False)
+        gold = int(generator.random() < 0.4)
+        is_wrong = generator.random() < (inside if PLANTED in words else USUAL)
+        variety = ("a", "b")[int(generator.integers(2))]
+        text = " ".join([f"x{number}", *words])
+        examples.append(Example(text, {TASK.name: TASK.labels[gold]}, variety=variety))
+        answers.append(Answer(TASK.labels[gold != is_wrong], 0.8))
+    flags = (False,) * n
+    return TaskPredictions(TASK, tuple(examples), tuple(answers), flags, flags)
 
 
 @pytest.fixture
 def without_signs(monkeypatch: pytest.MonkeyPatch) -> None:
     """No random text shows a feature, and looking for them takes long."""
-    monkeypatch.setattr(candidates, "signs_of", lambda text: [])
+    monkeypatch.setattr(slices, "signs_of", lambda text: [])
 
 
 @pytest.mark.usefixtures("without_signs")
@@ -205,12 +232,12 @@ def test_page_and_figure_say_what_was_found() -> None:
     assert len(found.slices) <= N_KEPT
     said = " ".join(findings(found))
     assert f"mood, word {PLANTED}: " in said
-    page = page_html(found, "<svg></svg>")
+    page = slices_html(found, b"<svg></svg>")
     assert "not confirmed" in page
     assert PLANTED in page
-    figure(found).draw_without_rendering()
+    draw_slices(found).draw_without_rendering()
     empty = find_slices({"mood": random_corpus(60, 1)}, seed=1)
-    figure(empty).draw_without_rendering()
+    draw_slices(empty).draw_without_rendering()
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from litotes.evaluation.evaluate import CellScores, ModelDifference, TaskPredictions
     from litotes.evaluation.gaps import Gaps
-    from litotes.evaluation.slices.search import Slices
+    from litotes.evaluation.slices import Slices
     from litotes.evaluation.unsure import SetCoverage
 
 ABOUT = """\
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> None:
         score_warnings,
     )
     from litotes.evaluation.gaps import check_columns, find_gaps
-    from litotes.evaluation.slices.search import find_slices
+    from litotes.evaluation.slices import find_slices
     from litotes.evaluation.unsure import set_coverages
     from litotes.model.folder import kind_of, open_model
 
@@ -141,7 +141,7 @@ def _write(
     from litotes.core.figures import save_figure
     from litotes.core.storage import write_json
     from litotes.evaluation.reliability import draw_reliability, draw_risk_coverage
-    from litotes.evaluation.slices.page import write_slices
+    from litotes.evaluation.slices import write_slices
 
     write_json(out / "scores.json", content)
     has_figures = has_extra("figures")

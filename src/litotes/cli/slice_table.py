@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from litotes.evaluation.slices.search import Slices
+    from litotes.evaluation.slices import Slices
 
 
 def print_slices(found: Slices) -> None:
     from litotes.cli.display import print_lines, print_table
-    from litotes.evaluation.slices.page import HEAD, findings, name_of, numbers_of, verdict_of
+    from litotes.evaluation.slices import HEAD, findings
 
-    lines = [(one.task, name_of(one), *numbers_of(one), verdict_of(one)) for one in found.slices]
+    lines = [one.cells() for one in found.slices]
     if lines:
         title = "Slices with more mistakes, found on one half and tested on the other"
         print_table(HEAD, lines, title=title)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from litotes.data.rewrites.rewrite import Rewrite
-    from litotes.evaluation.stress.result import Contrast, StressResult
+    from litotes.evaluation.stress import Contrast, StressResult
 
 ABOUT = """\
 Rewrites texts by single features of varieties of English and counts which of them change the
@@ -56,8 +56,7 @@ def run(options: argparse.Namespace) -> None:
 def _stress(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, print_lines, progress
     from litotes.evaluation.evaluate import map_labels_as_trained
-    from litotes.evaluation.stress.measure import N_TEXTS, stress
-    from litotes.evaluation.stress.output import write_stress
+    from litotes.evaluation.stress import N_TEXTS, stress, write_stress
     from litotes.model.folder import open_model
 
     rewrites = _pick_rewrites(options.only)
@@ -97,7 +96,7 @@ def _pick_rewrites(only: str | None) -> Mapping[str, Rewrite]:
 
 def _print(result: StressResult) -> None:
     from litotes.cli.display import print_lines, print_table
-    from litotes.evaluation.stress.page import findings
+    from litotes.evaluation.stress import findings
 
     for task in result.tasks():
         lines = []

@@ -2,7 +2,7 @@
 confirmed on the other.
 
 1. The texts are divided at random; texts that a split keeps together stay together.
-2. On the first half every candidate (`candidates.py`) is tested: is the error rate inside higher
+2. On the first half every candidate is tested: is the error rate inside higher
    than outside? Those with p < 0.05, at most N_KEPT of a task, the surest first, are kept.
 3. On the second half only these are tested, with Holm's correction (1979) over all of them.
 
@@ -26,24 +26,41 @@ it was matched by.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from litotes.core.errors import UserError
+from litotes.core.figures import BAR, GAP, INK, add_legend, hide_frame, new_figure, save_figure
+from litotes.core.numbers import format_signed
+from litotes.core.pages import render, render_paragraphs
+from litotes.core.storage import write_text
 from litotes.core.text import one_line
-from litotes.core.values import Example
-from litotes.data.corpus import components, ties_of
+from litotes.core.values import Example, grouped
+from litotes.data.corpus import ColumnNames, components, ties_of
+from litotes.data.rewrites.signs import signs_of
 from litotes.evaluation.evaluate import TaskPredictions
 from litotes.evaluation.gaps import exact_test, share_interval, share_test
-from litotes.evaluation.significance import SIGNIFICANT, holm
-from litotes.evaluation.slices.candidates import FEWEST, Bools, Candidate, find_candidates
+from litotes.evaluation.significance import SIGNIFICANT, Estimate, holm
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 N_KEPT = 10
 """Slices of a task that go on to the second half."""
+
+HEAD = (
+    "task", "slice", "n / others", "error", "elsewhere", "first half",
+    "second half (95 % interval)", "p", "p corrected", "matched (95 % interval)", "",
+)  # fmt: skip
+"""Of a table of slices."""
+
 _Z = 1.959964  # 97.5 % of the normal distribution lie below
 
 
@@ -78,6 +95,34 @@ class Slice:
     def is_explained(self) -> bool:
         """Whether its varieties, sources and labels may be all there is to it."""
         return self.matched_interval is None or self.matched_interval[0] <= 0
+
+    @property
+    def matched_by(self) -> str:
+        """By what its texts are matched."""
+        known = {"variety": "source and label", "source": "variety and label", "cell": "label"}
+        return known.get(self.kind, "variety, source and label")
+
+    def cells(self) -> tuple[str, ...]:
+        """Its row of a table, under HEAD."""
+        matched = "–"
+        if self.matched is not None and self.matched_interval is not None:
+            matched = Estimate(self.matched, self.matched_interval).signed()
+        verdict = "confirmed" if self.is_confirmed else "not confirmed"
+        if self.is_confirmed and self.is_explained:
+            verdict = "confirmed; unclear when matched"
+        return (
+            self.task,
+            f"{self.kind} {self.name}",
+            " / ".join(map(str, self.n)),
+            f"{self.error:.3f}",
+            f"{self.error_elsewhere:.3f}",
+            format_signed(self.searched, 3, minus="−"),
+            Estimate(self.difference, self.interval).signed(),
+            format_p(self.p),
+            format_p(self.adjusted_p),
+            matched,
+            verdict,
+        )
 
 
 @dataclass(frozen=True)
@@ -228,3 +273,145 @@ def stratified_difference(
     variance = max(value * by_difference + constant, 0.0) / sum(weights) ** 2
     margin = _Z * float(np.sqrt(variance))
     return value, (max(value - margin, -1.0), min(value + margin, 1.0))
+
+
+# Which slices there are to look at, and which texts each of them has
+
+FEWEST = 20
+"""Texts that a slice has in each half, and that are left outside of it."""
+
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+_QUARTERS = (0.25, 0.5, 0.75)
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A slice: kind is word, length, variety, source, cell or feature, own (text,) its texts."""
+
+    kind: str
+    name: str
+    own: Bools
+
+
+def find_candidates(examples: Sequence[Example], searched: Bools) -> list[Candidate]:
+    """All slices with enough texts inside and outside, in both halves.
+
+    searched (text,): the half that is searched; the limits of lengths are its quartiles. How many
+    texts a slice has says nothing about mistakes, so both halves may be asked.
+    """
+    found = []
+    for candidate in _all_candidates(examples, searched):
+        sizes = [int((candidate.own & half).sum()) for half in (searched, ~searched)]
+        outside = [int((~candidate.own & half).sum()) for half in (searched, ~searched)]
+        if min(*sizes, *outside) >= FEWEST:
+            found.append(candidate)
+    return found
+
+
+def _all_candidates(examples: Sequence[Example], searched: Bools) -> Iterator[Candidate]:
+    yield from _by_names("word", examples, words_of)
+    yield from _by_length(examples, searched)
+    yield from _by_names("feature", examples, lambda example: signs_of(_whole(example)))
+    yield from _by_names("variety", examples, lambda one: [one.variety] if one.variety else [])
+    yield from _by_names("source", examples, lambda one: [one.source] if one.source else [])
+    n_varieties = len({example.variety for example in examples})
+    n_sources = len({example.source for example in examples})
+    if min(n_varieties, n_sources) > 1:  # otherwise cells are varieties or sources
+        names = ColumnNames(examples, "cell")
+        yield from _by_names("cell", examples, lambda example: [names.name(example)])
+
+
+def words_of(example: Example) -> set[str]:
+    """The words of a text in small letters."""
+    return {word.casefold().replace("’", "'") for word in _WORD.findall(_whole(example))}
+
+
+def _by_names(
+    kind: str, examples: Sequence[Example], names_of: Callable[[Example], Sequence[str] | set[str]]
+) -> Iterator[Candidate]:
+    places: dict[str, list[int]] = {}
+    for place, example in enumerate(examples):
+        for name in names_of(example):
+            places.setdefault(name, []).append(place)
+    for name in sorted(places):
+        if len(places[name]) >= 2 * FEWEST:
+            own = np.zeros(len(examples), dtype=np.bool_)
+            own[places[name]] = True
+            yield Candidate(kind, name, own)
+
+
+def _by_length(examples: Sequence[Example], searched: Bools) -> Iterator[Candidate]:
+    """Quarters by the number of words."""
+    lengths = np.array([len(_whole(example).split()) for example in examples])
+    if not searched.any():
+        return
+    bounds = np.quantile(lengths[searched], _QUARTERS).astype(np.int64).tolist()
+    low = 0
+    for high in (*bounds, int(lengths.max())):
+        own = (lengths >= low) & (lengths <= high)
+        if own.any() and low <= high:
+            yield Candidate("length", f"{low} to {high} words", own)
+        low = high + 1
+
+
+def _whole(example: Example) -> str:
+    return example.text if example.pair is None else f"{example.text} {example.pair}"
+
+
+# What is written
+
+
+def format_p(value: float) -> str:
+    return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
+
+
+def findings(found: Slices) -> tuple[str, ...]:
+    """What was looked at, kept and confirmed, in sentences."""
+    return render_paragraphs("evaluation/slices.txt", "findings", found=found)
+
+
+def write_slices(found: Slices, folder: Path) -> None:
+    """Writes slices.json, the figure as slices.svg, and the page slices.html."""
+    svg = save_figure(folder / "slices", draw_slices(found), found.as_json(), with_png=False)
+    write_text(folder / "slices.html", slices_html(found, svg))
+
+
+def slices_html(found: Slices, svg: bytes) -> str:
+    """The whole page. svg: the figure, as a file would hold it."""
+    return render(
+        "evaluation/slices.html",
+        found=found,
+        findings=findings(found),
+        svg=svg,
+        head=HEAD,
+        n_kept=N_KEPT,
+        fewest=FEWEST,
+    )
+
+
+def draw_slices(found: Slices) -> Figure:
+    """Draws a forest plot for each task that has slices, the surest at the top: how many more
+    mistakes inside than outside, on either half.
+    """
+    panels = grouped(found.slices, lambda one: one.task) or {"no slice was kept": []}
+    n_rows = max(map(len, panels.values()))
+    picture = new_figure(5.4 * len(panels), 0.26 * n_rows + 1.7)
+    axes = picture.subplots(1, len(panels), squeeze=False)[0]
+    for (task, slices), ax in zip(panels.items(), axes, strict=True):
+        for place, one in enumerate(slices):
+            colour = GAP if one.is_confirmed else BAR
+            label = "second half: confirmed" if one.is_confirmed else "second half: not confirmed"
+            low, high = (100 * end for end in one.interval)
+            ax.plot([low, high], [place, place], color=colour, linewidth=1.4)
+            ax.plot([100 * one.difference], [place], "o", color=colour, label=label)
+            ax.plot([100 * one.searched], [place], "x", color=INK, label="first half: as found")
+        names = [f"{one.kind} {one.name} ({one.n[0]})" for one in slices]
+        ax.axvline(0, color=INK, linewidth=0.6, linestyle="--")
+        ax.set_yticks(range(len(slices)), names, fontsize=8, parse_math=False)
+        ax.set_ylim(max(len(slices), 1) - 0.4, -0.6)
+        ax.set_xlabel("mistakes inside − outside, points")
+        ax.set_title(task, fontsize=11, parse_math=False)
+        hide_frame(ax)
+    add_legend(picture, axes, n_columns=3)
+    return picture

@@ -1,1 +1,0 @@
-"""Which features of a variety change a model's answers: measure, statistics, figure, page."""
