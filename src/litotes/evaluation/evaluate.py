@@ -11,6 +11,7 @@ import numpy as np
 
 from litotes.core.errors import UserError
 from litotes.core.json_text import parse_as
+from litotes.core.numbers import Floats
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.text import one_line
 from litotes.core.values import Answer, Example, Prediction, Task
@@ -18,7 +19,6 @@ from litotes.data.corpus import ALL, NAMELESS, Corpus, cell_of
 from litotes.evaluation.reliability import (
     Reliability,
     RiskCoverage,
-    ece_by_chance,
     reliability,
     risk_coverage,
 )
@@ -103,18 +103,15 @@ class TaskPredictions:
 
     def reliability(self) -> Reliability:
         """How reliable the probabilities of the given labels are."""
-        return reliability(self._confidence(), self.gold() == self.predicted())
-
-    def ece_by_chance(self, *, seed: int = 0) -> float:
-        """The calibration error that chance alone would give."""
-        return ece_by_chance(self._confidence(), seed=seed)
+        return reliability(self.confidence(), self.gold() == self.predicted())
 
     def risk_coverage(self) -> RiskCoverage:
         """How many mistakes remain when the least sure labels are left out."""
-        return risk_coverage(self._confidence(), self.gold() == self.predicted())
+        return risk_coverage(self.confidence(), self.gold() == self.predicted())
 
-    def _confidence(self) -> list[float]:
-        return [answer.probability or 0.0 for answer in self.answers]
+    def confidence(self) -> Floats:
+        """The probability of the label given. (text,)"""
+        return np.array([answer.probability or 0.0 for answer in self.answers])
 
     def only(self, keep: Sequence[bool]) -> TaskPredictions:
         """A part of the texts: those whose `keep` is true."""

@@ -3,7 +3,26 @@
 Each group is compared with all other texts of its task: no group is singled out by its score. Three
 measures are tested: macro-F1; accuracy; and the recall of each label, whose differences are those
 of equal opportunity (Hardt, Price & Srebro 2016, arXiv 1610.02413, §2). Holm's correction (1979)
-is over all tests of one call. How they are tested, and what their power is, `gap_statistics` says.
+is over all tests of one call.
+
+The groups share no text.
+
+test       z = (a − b) / √(p̄ (1 − p̄) (1/n_a + 1/n_b)), p̄ the share of both groups together
+exact test P(X ≥ k_a), X hypergeometric: k_a + k_b hits dealt to n_a + n_b texts (Fisher 1934); for
+           few texts or rare hits, where z is no longer normal
+interval   Newcombe's hybrid score (1998, method 10): with Wilson's limits l, u of each share,
+           a − b − √((a − l_a)² + (u_b − b)²)   to   a − b + √((u_a − a)² + (b − l_b)²)
+power      Φ((|δ| − z₀.₉₇₅ s₀) / s₁) for a true gap δ, s₀ and s₁ the standard errors of a − b
+           without and with the gap
+
+Macro-F1 is treated in the same way: z = (a − b) / s with s the standard error if each label's texts
+were answered alike in both groups, as in both together; its interval is the hybrid of those of each
+group. A group's own bootstrap would not do for s: 30 texts without a mistake do not vary at all,
+and any difference from them would be significant.
+
+One model or several: of several the mean is compared. The interval then also covers other seeds
+(`significance.py`); p and power are about these models on other texts. A share counts every text
+once, however many models answered it: right for one model, a little too careful for several.
 """
 
 from __future__ import annotations
@@ -24,7 +43,7 @@ from litotes.core.values import Example
 from litotes.data.corpus import Cell, cell_of
 from litotes.data.labels import annotator_kappa
 from litotes.evaluation.evaluate import TaskPredictions
-from litotes.evaluation.reliability import wilson
+from litotes.evaluation.reliability import ece_by_chance, reliability, wilson
 from litotes.evaluation.scores import f1_interval, interval, with_unseen
 from litotes.evaluation.significance import (
     SIGNIFICANT,
@@ -33,14 +52,25 @@ from litotes.evaluation.significance import (
     find_patterns,
     holm,
     scores_of,
+    seed_margin,
     split_draws,
     text_bootstrap,
+    widen_interval,
 )
 
 COLUMNS = ("variety", "source", "cell", "split", "group")
 """What texts may be grouped by: all that a corpus says about a text besides its labels."""
+
 VISIBLE = 0.05
 """The gap whose power is given."""
+
+FEWEST = 10
+"""Texts of a group, and of all others, that are compared; for macro-F1 and recall, texts of each
+label. Fewer show nothing.
+"""
+_N_DEALS = 2000
+_Z = 1.959964  # 97.5 % of the normal distribution lie below
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -103,6 +133,24 @@ class Gap:
 
 
 @dataclass(frozen=True)
+class Spread:
+    """How far the groups of a column lie apart in macro-F1, from the best to the worst.
+
+    The groups of a small corpus always differ: spread_by_chance is the mean when the same texts are
+    dealt to groups of the same sizes at random, spread_p the share of deals with a spread at least
+    as large.
+    """
+
+    task: str
+    column: str
+    worst: str
+    best: str
+    spread: float
+    spread_by_chance: float
+    spread_p: float
+
+
+@dataclass(frozen=True)
 class Gaps:
     """notes: what was not compared, and why."""
 
@@ -132,20 +180,26 @@ def find_gaps(
     gaps: list[Gap] = []
     notes: list[str] = []
     for result in predictions.values():
-        if not result.task.is_choice:
-            kind = "several labels" if result.task.multi_label else "a number"
-            notes.append(f"{result.task.name} is answered with {kind}: its gaps are not tested.")
+        task = result.task
+        if not task.is_choice:
+            kind = "several labels" if task.multi_label else "a number"
+            notes.append(f"{task.name} is answered with {kind}: its gaps are not tested.")
             continue
+        whole = Answered.by_one_model(result)
         for column in columns:
             parts, more = _split(result, column)
             notes += more
             if len(parts) < 2:
                 continue
             for name, own in parts.items():
-                groups.append(_group(result.only(own), column, name, corpus, seed))
+                of_group = {one.variety for one in result.only(own.tolist()).examples}
+                variety = str(of_group.pop()) if len(of_group) == 1 else None
+                people = variety and annotator_kappa(corpus, task.name, variety)
+                place = (task.name, column, name)
+                groups.append(whole.only(own).describe(place, people or None, seed=seed))
             for name in _compared(parts):
-                gaps += _compare(result, parts[name], column, name, seed)
-            spreads += find_spread(result, parts, column, seed=seed)
+                gaps += whole.compare(parts[name], (task.name, column, name), seed=seed)
+            spreads += whole.spread(parts, (task.name, column), seed=seed)
     if not any(result.task.is_choice for result in predictions.values()):
         raise UserError(f"There are no gaps to test: {' '.join(notes)}")
     if not groups:
@@ -154,9 +208,13 @@ def find_gaps(
             f"There are no two groups of {FEWEST} texts or more by {wanted}: nothing to compare."
             " Choose another column with --by."
         )
-    corrected = holm([gap.p for gap in gaps])
-    tested = [replace(gap, adjusted_p=p) for gap, p in zip(gaps, corrected, strict=True)]
-    return Gaps(tuple(groups), tuple(spreads), tuple(tested), tuple(notes))
+    return Gaps(tuple(groups), tuple(spreads), correct(gaps), tuple(notes))
+
+
+def correct(gaps: Sequence[Gap]) -> tuple[Gap, ...]:
+    """The gaps with p corrected over all of them."""
+    adjusted = holm([gap.p for gap in gaps])
+    return tuple(replace(gap, adjusted_p=p) for gap, p in zip(gaps, adjusted, strict=True))
 
 
 def check_columns(text: str) -> tuple[str, ...]:
@@ -168,16 +226,16 @@ def check_columns(text: str) -> tuple[str, ...]:
     return names
 
 
-def _split(result: TaskPredictions, column: str) -> tuple[dict[str, list[bool]], list[str]]:
-    """Which texts each group has, and what is left out."""
+def _split(result: TaskPredictions, column: str) -> tuple[dict[str, Bools], list[str]]:
+    """Which texts each group has, (text,), and what is left out."""
     names = [_name(example, column) for example in result.examples]
     parts, small = {}, []
-    for name in sorted(set(names) - {None}, key=str):
-        own = [one == name for one in names]
-        if min(sum(own), len(own) - sum(own)) < FEWEST:
-            small.append(str(name))
+    for name in sorted(filter(None, set(names))):
+        own = np.array([one == name for one in names])
+        if min(own.sum(), (~own).sum()) < FEWEST:
+            small.append(name)
         else:
-            parts[str(name)] = own
+            parts[name] = own
     if not small or not parts:
         return parts, []
     shown = ", ".join(small[:5]) + (f" and {len(small) - 5} more" if len(small) > 5 else "")
@@ -185,9 +243,9 @@ def _split(result: TaskPredictions, column: str) -> tuple[dict[str, list[bool]],
     return parts, [note]
 
 
-def _compared(parts: Mapping[str, Sequence[bool]]) -> list[str]:
+def _compared(parts: Mapping[str, Bools]) -> list[str]:
     """Of two groups that are all texts, one: the other's gaps are the same with another sign."""
-    is_halved = len(parts) == 2 and all(map(any, zip(*parts.values(), strict=True)))
+    is_halved = len(parts) == 2 and bool(np.any(list(parts.values()), axis=0).all())
     return list(parts)[:1] if is_halved else list(parts)
 
 
@@ -198,95 +256,174 @@ def _name(example: Example, column: str) -> str | None:
     return value
 
 
-def _group(part: TaskPredictions, column: str, name: str, corpus: str, seed: int) -> Group:
-    task = part.task
-    counts = confusion(part.gold(), part.predicted(), len(task.labels))
-    recall = {}
-    for place, label in enumerate(task.labels):
-        n = int(counts[place].sum())
-        recall[label] = float(counts[place, place] / n) if n else None
-    variety = {example.variety for example in part.examples}
-    annotators = None
-    if len(variety) == 1:
-        annotators = annotator_kappa(corpus, task.name, str(variety.pop()))
-    return Group(
-        task=task.name,
-        column=column,
-        name=name,
-        n=len(part.examples),
-        macro_f1=float(macro_f1(counts)),
-        interval=f1_interval(counts, seed=seed),
-        accuracy=float(np.trace(counts) / counts.sum()),
-        recall=recall,
-        ece=part.reliability().ece,
-        ece_by_chance=part.ece_by_chance(seed=seed),
-        kappa=cohen_kappa(counts.astype(np.float64)),
-        annotators=annotators,
+@dataclass(frozen=True)
+class Answered:
+    """Some texts and what one or several models answered. gold (text,); answers and the probability
+    of each, sure, (row, seed, text): a row is a setting that was trained with each seed.
+    """
+
+    gold: Counts
+    answers: Counts
+    sure: Floats
+    labels: tuple[str, ...]
+
+    @classmethod
+    def by_one_model(cls, result: TaskPredictions) -> Answered:
+        answers, sure = result.predicted()[None, None], result.confidence()[None, None]
+        return cls(result.gold(), answers, sure, result.task.labels)
+
+    def only(self, keep: Bools) -> Answered:
+        return Answered(self.gold[keep], self.answers[..., keep], self.sure[..., keep], self.labels)
+
+    def by_model(self) -> Counts:
+        """(row, seed, text) → (model, text)"""
+        return self.answers.reshape(-1, len(self.gold))
+
+    def by_seed(self, by_model: Floats) -> Floats:
+        """Mean over rows. (model,) → (seed,)"""
+        return np.asarray(by_model.reshape(self.answers.shape[:2]).mean(0))
+
+    def patterns(self) -> AnswerPatterns:
+        return find_patterns(self.gold, self.by_model(), len(self.labels))
+
+    def describe(
+        self, place: tuple[str, str, str], annotators: float | None, *, seed: int = 0
+    ) -> Group:
+        """The scores of these texts. place: task, column and name of the group."""
+        found = self.patterns()
+        counts = found.confusions(found.n).mean(0)  # (class, class)
+        by_seed = self.by_seed(scores_of(found))
+        if len(self.by_model()) == 1:
+            over_texts = f1_interval(counts.astype(np.int64), seed=seed)
+        else:
+            drawn = interval(text_bootstrap(found, seed=seed).mean(1))
+            over_texts = with_unseen(drawn, counts)
+        value = float(by_seed.mean())
+        n_by_label, n_found = counts.sum(1).tolist(), counts.diagonal().tolist()
+        recalls = [hits / n if n else None for hits, n in zip(n_found, n_by_label, strict=True)]
+        sure = self.sure.reshape(-1, len(self.gold))  # (model, text)
+        right = self.by_model() == self.gold
+        eces = [reliability(*one).ece for one in zip(sure, right, strict=True)]
+        return Group(
+            *place,
+            n=len(self.gold),
+            macro_f1=value,
+            interval=widen_interval(value, over_texts, seed_margin(by_seed), within=(0.0, 1.0)),
+            accuracy=float(right.mean()),
+            recall=dict(zip(self.labels, recalls, strict=True)),
+            ece=float(np.mean(eces)),
+            ece_by_chance=float(np.mean([ece_by_chance(one, seed=seed) for one in sure])),
+            kappa=cohen_kappa(counts),
+            annotators=annotators,
+        )
+
+    def compare(self, own: Bools, place: tuple[str, str, str], *, seed: int = 0) -> Iterator[Gap]:
+        """The gaps between a group and all other texts. own (text,)"""
+        sides = self.only(own), self.only(~own)
+        n_by_label = np.array([np.bincount(one.gold, minlength=len(self.labels)) for one in sides])
+        if n_by_label.min() >= FEWEST:
+            yield self._f1_gap(own, place, seed)
+        yield _share_gap(sides, (*place, "accuracy"))
+        for number, label in enumerate(self.labels):
+            if n_by_label[:, number].min() >= FEWEST:
+                of_label = (
+                    sides[0].only(sides[0].gold == number),
+                    sides[1].only(sides[1].gold == number),
+                )
+                yield _share_gap(of_label, (*place, f"recall {label}"))
+
+    def _f1_gap(self, own: Bools, place: tuple[str, str, str], seed: int) -> Gap:
+        whole = self.patterns()
+        scores, ends, errors = [], [], []
+        for number, side in enumerate((own, ~own)):
+            found = self.only(side).patterns()
+            scores.append(scores_of(found))  # (model,)
+            # not the same draws for both: they are different texts
+            drawn = interval(text_bootstrap(found, seed=seed + number).mean(1))
+            ends.append(with_unseen(drawn, found.confusions(found.n).mean(0)))
+            alike = _if_answered_alike(whole, self.gold[side])
+            drawn_alike = text_bootstrap(whole, seed=seed + number, expected=alike)
+            errors.append(float(drawn_alike.mean(1).std()))
+        a, b = (float(one.mean()) for one in scores)
+        over_texts, error = hybrid_interval(a, ends[0], b, ends[1]), float(np.hypot(*errors))
+        by_model = scores[0] - scores[1]
+        difference = float(by_model.mean())
+        return Gap(
+            *place,
+            "macro_f1",
+            n=(int(own.sum()), int((~own).sum())),
+            difference=difference,
+            interval=_widen(difference, over_texts, self.by_seed(by_model)),
+            p=two_sided(difference, error),
+            power=normal_power(error, VISIBLE),
+        )
+
+    def spread(
+        self, parts: Mapping[str, Bools], place: tuple[str, str], *, seed: int = 0
+    ) -> Iterator[Spread]:
+        """How far the groups with enough texts of each label lie apart, mean over models; of fewer
+        than two there is none. All answers to a text are dealt together.
+        """
+        scores, whole = {}, []
+        for name, own in parts.items():
+            side = self.only(own)
+            if np.bincount(side.gold, minlength=len(self.labels)).min() >= FEWEST:
+                counts = [confusion(side.gold, one, len(self.labels)) for one in side.by_model()]
+                scores[name] = float(macro_f1(np.stack(counts)).mean())
+                whole.append(own)
+        if len(scores) < 2:
+            return
+        worst, *_, best = sorted(scores, key=scores.__getitem__)
+        spread = scores[best] - scores[worst]
+        dealt = self._dealt_spreads(whole, seed)
+        yield Spread(
+            *place,
+            worst=worst,
+            best=best,
+            spread=spread,
+            spread_by_chance=float(dealt.mean()),
+            spread_p=float((1 + (dealt >= spread - 1e-12).sum()) / (1 + len(dealt))),
+        )
+
+    def _dealt_spreads(self, parts: Sequence[Bools], seed: int) -> Floats:
+        """The spread when texts are dealt at random. (deal,)"""
+        n_classes = len(self.labels)
+        # (model, text): its place in the confusion counts, of the texts of all these groups
+        places = (self.gold * n_classes + self.by_model())[:, np.any(parts, axis=0)]
+        ends = np.cumsum([own.sum() for own in parts])[:-1]
+        generator = np.random.default_rng(seed)
+        spreads = []
+        for n_deals in split_draws(_N_DEALS, places.shape[1]):
+            order = np.tile(np.arange(places.shape[1]), (n_deals, 1))
+            order = generator.permuted(order, axis=1)  # (deal, text)
+            scores = np.zeros((len(parts), n_deals))  # (group, deal)
+            for place in places:
+                for group, hand in enumerate(np.split(place[order], ends, axis=1)):
+                    counts = [(hand == cell).sum(1) for cell in range(n_classes**2)]  # (deal,) each
+                    by_deal = np.stack(counts, axis=1).reshape(-1, n_classes, n_classes)
+                    scores[group] += macro_f1(by_deal) / len(places)
+            spreads.append(np.ptp(scores, axis=0))
+        return np.concatenate(spreads)
+
+
+def _share_gap(sides: tuple[Answered, Answered], place: tuple[str, str, str, str]) -> Gap:
+    """Of the shares of right answers."""
+    n_a, n_b = (len(side.gold) for side in sides)
+    by_seed = [(side.answers == side.gold).mean((0, 2)) for side in sides]  # (seed,) each
+    a, b = (float(one.mean()) for one in by_seed)
+    return Gap(
+        *place,
+        n=(n_a, n_b),
+        difference=a - b,
+        interval=_widen(a - b, share_interval(a, n_a, b, n_b), by_seed[0] - by_seed[1]),
+        p=share_test(a, n_a, b, n_b),
+        power=share_power(b, n_a, n_b, VISIBLE),
     )
 
 
-def _compare(
-    result: TaskPredictions, own: Sequence[bool], column: str, name: str, seed: int
-) -> Iterator[Gap]:
-    """The gaps between a group and all other texts."""
-    n_classes = len(result.task.labels)
-    sides = [result.only(own), result.only([not one for one in own])]
-    counts = [confusion(side.gold(), side.predicted(), n_classes) for side in sides]
-    place = (result.task.name, column, name)
-    if all(map(has_all_labels, counts)):
-        yield Gap(*place, "macro_f1", **_f1_gap(result, own, seed))
-    hits = [int(np.trace(one)) for one in counts]
-    yield Gap(*place, "accuracy", **_share_gap(hits, [int(one.sum()) for one in counts]))
-    for number, label in enumerate(result.task.labels):
-        n = [int(one[number].sum()) for one in counts]
-        if min(n) >= FEWEST:
-            hits = [int(one[number, number]) for one in counts]
-            yield Gap(*place, f"recall {label}", **_share_gap(hits, n))
-
-
-def _f1_gap(result: TaskPredictions, own: Sequence[bool], seed: int) -> dict[str, Any]:
-    is_own, predicted = np.asarray(own), result.predicted()[np.newaxis]
-    found = f1_gap(result.gold(), predicted, is_own, len(result.task.labels), seed=seed)
-    return {
-        "n": (int(is_own.sum()), int((~is_own).sum())),
-        "difference": found.difference,
-        "interval": found.over_texts,
-        "p": two_sided(found.difference, found.error),
-        "power": normal_power(found.error, VISIBLE),
-    }
-
-
-def _share_gap(hits: Sequence[int], n: Sequence[int]) -> dict[str, Any]:
-    (n_a, n_b), (a, b) = n, (hits[0] / n[0], hits[1] / n[1])
-    return {
-        "n": (n_a, n_b),
-        "difference": a - b,
-        "interval": share_interval(a, n_a, b, n_b),
-        "p": share_test(a, n_a, b, n_b),
-        "power": share_power(b, n_a, n_b, VISIBLE),
-    }
-
-
-# Differences between two groups of texts that share none: shares, intervals, tests and power.
-#
-# test       z = (a − b) / √(p̄ (1 − p̄) (1/n_a + 1/n_b)), p̄ the share of both groups together
-# exact test P(X ≥ k_a), X hypergeometric: k_a + k_b hits dealt to n_a + n_b texts (Fisher 1934);
-# for
-#            few texts or rare hits, where z is no longer normal
-# interval   Newcombe's hybrid score (1998, method 10): with Wilson's limits l, u of each share,
-#            a − b − √((a − l_a)² + (u_b − b)²)   to   a − b + √((u_a − a)² + (b − l_b)²)
-# power      Φ((|δ| − z₀.₉₇₅ s₀) / s₁) for a true gap δ, s₀ and s₁ the standard errors of a − b
-#            without and with the gap
-#
-# Macro-F1 is treated in the same way: z = (a − b) / s with s the standard error if each label's
-# texts
-# were answered alike in both groups, as in both together; its interval is the hybrid of those of
-# each
-# group, `over_texts`. A group's own bootstrap would not do for s: 30 texts without a mistake do
-# not
-# vary at all, and any difference from them would be significant.
-
-_Z = 1.959964  # 97.5 % of the normal distribution lie below
+def _widen(value: float, over_texts: tuple[float, float], by_seed: Floats) -> tuple[float, float]:
+    """The same models are on both sides, so their difference is one number a seed: (seed,)."""
+    return widen_interval(value, over_texts, seed_margin(by_seed), within=(-1.0, 1.0))
 
 
 def share_interval(a: float, n_a: int, b: float, n_b: int) -> tuple[float, float]:
@@ -336,43 +473,6 @@ def share_power(share: float, n_a: int, n_b: int, gap: float) -> float:
     return _below((gap - _Z * without) / with_gap)
 
 
-@dataclass(frozen=True)
-class F1Gap:
-    """Macro-F1 of a group less that of all other texts.
-
-    by_model: (model,). over_texts: the 95 % interval of their mean. error: its standard error
-    without a gap.
-    """
-
-    by_model: Floats
-    over_texts: tuple[float, float]
-    error: float
-
-    @property
-    def difference(self) -> float:
-        return float(self.by_model.mean())
-
-
-def f1_gap(
-    gold: Counts, predicted: Counts, own: NDArray[np.bool_], n_classes: int, *, seed: int
-) -> F1Gap:
-    """A group against the rest. gold (text,), predicted (model, text), own (text,): the group."""
-    whole = find_patterns(gold, predicted, n_classes)
-    scores, ends, errors = [], [], []
-    for number, side in enumerate((own, ~own)):
-        found = find_patterns(gold[side], predicted[:, side], n_classes)
-        scores.append(scores_of(found))
-        # not the same draws for both: they are different texts
-        drawn = interval(text_bootstrap(found, seed=seed + number).mean(1))
-        ends.append(with_unseen(drawn, found.confusions(found.n).mean(0)))
-        alike = _if_answered_alike(whole, gold[side])
-        drawn_alike = text_bootstrap(whole, seed=seed + number, expected=alike)
-        errors.append(float(drawn_alike.mean(1).std()))
-    a, b = (float(one.mean()) for one in scores)
-    over_texts = hybrid_interval(a, ends[0], b, ends[1])
-    return F1Gap(scores[0] - scores[1], over_texts, float(np.hypot(errors[0], errors[1])))
-
-
 def _if_answered_alike(whole: AnswerPatterns, gold: Counts) -> Floats:
     """How often each pattern of the whole would come among texts with these labels, (text,), if
     those of a label were answered as in the whole. (pattern,)
@@ -413,121 +513,3 @@ def _below(z: float) -> float:
 def _pooled_error(a: float, n_a: int, b: float, n_b: int) -> float:
     both = (a * n_a + b * n_b) / (n_a + n_b)
     return sqrt(max(both * (1 - both), 0.0) * (1 / n_a + 1 / n_b))
-
-
-# How far the groups of a corpus lie apart in macro-F1, and how far they would by chance alone.
-#
-# The groups of a small corpus always differ. `spread_by_chance` is the mean difference between the
-# best and the worst macro-F1 when the same texts are dealt to groups of the same sizes at random,
-# and
-# `spread_p` the share of deals with a spread at least as large.
-
-FEWEST = 10
-"""Texts of a group, and of all others, that are compared; for macro-F1 and recall, texts of each
-label. Fewer show nothing.
-"""
-_N_DEALS = 2000
-
-
-@dataclass(frozen=True)
-class Spread:
-    """How far the groups of a column lie apart in macro-F1."""
-
-    task: str
-    column: str
-    worst: str
-    best: str
-    spread: float
-    spread_by_chance: float
-    spread_p: float
-
-
-def has_all_labels(counts: Counts) -> bool:
-    """Macro-F1 over another set of labels, or with an F1 of a few texts, compares with nothing."""
-    return int(counts.sum(1).min()) >= FEWEST
-
-
-def find_spread(
-    result: TaskPredictions, parts: Mapping[str, Sequence[bool]], column: str, *, seed: int
-) -> Iterator[Spread]:
-    """That of the groups with enough texts of each label; of fewer than two there is none.
-
-    parts: which texts each group has.
-    """
-    answers = MeanAnswers(result.gold(), result.predicted()[None], len(result.task.labels))
-    return find_mean_spread(answers, parts, task=result.task.name, column=column, seed=seed)
-
-
-@dataclass(frozen=True)
-class MeanAnswers:
-    """gold (text,) and the answers of one or several models, predicted (model, text), whose scores
-    are averaged.
-    """
-
-    gold: Counts
-    predicted: Counts
-    n_classes: int
-
-    def macro_f1(self, own: NDArray[np.bool_]) -> float | None:
-        """Of some texts; None where a label has too few of them. own (text,)"""
-        gold = self.gold[own]
-        counts = [confusion(gold, one[own], self.n_classes) for one in self.predicted]
-        if not has_all_labels(counts[0]):
-            return None
-        return float(macro_f1(np.stack(counts)).mean())
-
-
-def find_mean_spread(
-    answers: MeanAnswers,
-    parts: Mapping[str, Sequence[bool]],
-    *,
-    task: str,
-    column: str,
-    seed: int,
-) -> Iterator[Spread]:
-    """`find_spread` for the mean over models; all answers to a text are dealt together."""
-    scores, whole = {}, []
-    for name, own in parts.items():
-        score = answers.macro_f1(np.asarray(own))
-        if score is not None:
-            scores[name] = score
-            whole.append(own)
-    if len(scores) < 2:
-        return
-    worst, *_, best = sorted(scores, key=scores.__getitem__)
-    spread = scores[best] - scores[worst]
-    dealt = _dealt_spreads(answers, whole, seed)
-    yield Spread(
-        task=task,
-        column=column,
-        worst=worst,
-        best=best,
-        spread=spread,
-        spread_by_chance=float(dealt.mean()),
-        spread_p=float((1 + (dealt >= spread - 1e-12).sum()) / (1 + len(dealt))),
-    )
-
-
-def _dealt_spreads(answers: MeanAnswers, parts: Sequence[Sequence[bool]], seed: int) -> Floats:
-    """The spread when texts are dealt at random. (deal,)"""
-    # (model, text): its place in the confusion counts, of the texts of all these groups
-    is_in = np.any(parts, axis=0)
-    places = (answers.gold * answers.n_classes + answers.predicted)[:, is_in]
-    ends = np.cumsum([sum(own) for own in parts])[:-1]
-    generator = np.random.default_rng(seed)
-    spreads = []
-    for n_deals in split_draws(_N_DEALS, places.shape[1]):
-        order = np.tile(np.arange(places.shape[1]), (n_deals, 1))
-        order = generator.permuted(order, axis=1)  # (deal, text)
-        scores = np.zeros((len(parts), n_deals))  # (group, deal)
-        for place in places:
-            for group, hand in enumerate(np.split(place[order], ends, axis=1)):
-                scores[group] += _dealt_scores(hand, answers.n_classes) / len(places)
-        spreads.append(np.ptp(scores, axis=0))
-    return np.concatenate(spreads)
-
-
-def _dealt_scores(hand: Counts, n_classes: int) -> Floats:
-    """Macro-F1 of every deal. (deal, text) → (deal,)"""
-    counts = [(hand == cell).sum(1) for cell in range(n_classes**2)]  # (deal,) each
-    return macro_f1(np.stack(counts, axis=1).reshape(-1, n_classes, n_classes))
