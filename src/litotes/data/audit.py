@@ -61,18 +61,12 @@ class KeyedCorpus:
                 yield key, example, task, label
 
 
-def with_keys(corpus: Corpus) -> KeyedCorpus:
-    """The corpus with its keys."""
-    return KeyedCorpus(corpus, tuple(map(example_key, corpus)))
-
-
 def sample_lines(lines: Iterable[str]) -> tuple[str, ...]:
     """The first few lines, shortened."""
-    sample = []
-    for line in islice(lines, _N_LINES):
-        is_short = len(line) <= _N_CHARS
-        sample.append(line if is_short else f"{line[: _N_CHARS - 1]}…")
-    return tuple(sample)
+    return tuple(
+        line if len(line) <= _N_CHARS else f"{line[: _N_CHARS - 1]}…"
+        for line in islice(lines, _N_LINES)
+    )
 
 
 # Checks for repeated texts: leaks between splits, duplicates, contradicting labels.
@@ -116,10 +110,11 @@ def _held_out_tasks(keyed: KeyedCorpus) -> dict[str, set[str]]:
 def group_leaks(keyed: KeyedCorpus) -> Iterator[Finding]:
     """Training texts of a group that is also outside training."""
     groups = {example.group for example in keyed.corpus if example.split != "train"} - {None}
-    torn = []
-    for key, example in keyed.examples():
-        if example.split == "train" and example.group in groups:
-            torn.append(key)
+    torn = [
+        key
+        for key, example in keyed.examples()
+        if example.split == "train" and example.group in groups
+    ]
     if torn:
         sentence = f"Training texts of a group that is also in valid or test: {len(torn)}."
         yield Finding("group_leak", "error", len(torn), sentence, keyed.sample(torn), f"{_ADVICE}.")
@@ -228,11 +223,11 @@ def empty_cells(keyed: KeyedCorpus) -> Iterator[Finding]:
     sources = _sorted({count.cell.source for count in counts})
     labelled = dict.fromkeys((count.split, count.task) for count in counts)
     present = {(count.cell, count.split, count.task) for count in counts}
-    missing = []
-    for variety, source, (split, task) in product(varieties, sources, labelled):
-        cell = Cell(variety, source)
-        if (cell, split, task) not in present:
-            missing.append(f"{cell}, {split}, {task}")
+    missing = [
+        f"{Cell(variety, source)}, {split}, {task}"
+        for variety, source, (split, task) in product(varieties, sources, labelled)
+        if (Cell(variety, source), split, task) not in present
+    ]
     if missing:
         sentence = f"Cells without any label, by split and task: {len(missing)}."
         advice = "A matrix over these cells will have holes."
@@ -326,7 +321,7 @@ class Audit:
 
 def audit(corpus: Corpus, *, progress: Watch | None = None) -> Audit:
     """Looks for leaks, contradictions, duplicates, imbalance and over-long texts."""
-    keyed = with_keys(corpus)
+    keyed = KeyedCorpus(corpus, tuple(map(example_key, corpus)))
     findings: list[Finding] = []
     for n_done, check in enumerate(CHECKS, start=1):
         findings += check(keyed)

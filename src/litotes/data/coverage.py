@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from litotes.core.errors import UserError
 from litotes.core.figures import text_colour
-from litotes.core.values import Example
 from litotes.data.corpus import Corpus
 
 if TYPE_CHECKING:
@@ -76,10 +75,8 @@ class Coverage:
 
     def notes(self) -> list[str]:
         """A sentence about parts that have too few different pieces to choose from."""
-        small = []
-        for name, n in zip(self.names, self.n_different, strict=True):
-            if n < self.top:
-                small.append(f"{name} ({n:,})")
+        different = zip(self.names, self.n_different, strict=True)
+        small = [f"{name} ({n:,})" for name, n in different if n < self.top]
         if not small:
             return []
         return [
@@ -123,7 +120,9 @@ def _parts_of_task(corpus: Corpus, task: str | None) -> Iterator[Part]:
     texts: dict[tuple[str, str], list[str]] = defaultdict(list)
     for example in corpus:
         if task is None or task in example.labels:
-            texts[example.source or "", example.variety or ""] += _texts(example)
+            texts[example.source or "", example.variety or ""] += filter(
+                None, (example.text, example.pair)
+            )
     for (source, variety), own in sorted(texts.items()):
         name = _join_words(variety, source) or corpus.name
         group = _join_words(source or corpus.name, task)
@@ -149,7 +148,7 @@ def coverage(parts: Sequence[Part], *, by: Unit, top: int = TOP) -> Coverage:
         groups=tuple(part.group for part in parts),
         n_texts=tuple(len(part.texts) for part in parts),
         n_different=tuple(map(len, counts)),
-        matrix=tuple(_shares(own, frequent) for own in frequent),
+        matrix=tuple(tuple(len(own & other) / len(own) for other in frequent) for own in frequent),
     )
 
 
@@ -159,14 +158,6 @@ def _unique_names(parts: Sequence[Part]) -> tuple[str, ...]:
         if names.count(name) > 1:
             raise UserError(f"Two parts are called {name!r}: give each corpus once.")
     return names
-
-
-def _shares(own: Set[str], others: Sequence[Set[str]]) -> tuple[float, ...]:
-    return tuple(len(own & other) / len(own) for other in others)
-
-
-def _texts(example: Example) -> list[str]:
-    return [example.text] if example.pair is None else [example.text, example.pair]
 
 
 def _join_words(*words: str | None) -> str:

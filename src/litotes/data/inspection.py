@@ -28,55 +28,14 @@ MAX_CLASSES = 20
 _MIN_WORDS = 2.0  # of a text, on average
 _MIN_PER_PART = 10  # texts of a part that may be compared with others
 
-_LABEL_NAMES = [
-    "label",
-    "labels",
-    "class",
-    "category",
-    "target",
-    "gold",
-    "annotation",
-    "sentiment",
-    "polarity",
-    "mood",
-    "emotion",
-    "feeling",
-    "tone",
-    "attitude",
-    "sarcasm",
-    "sarcastic",
-    "irony",
-    "ironic",
-    "rating",
-    "ratings",
-    "stars",
-    "score",
-    "intent",
-    "topic",
-    "y",
-]
-_PART_NAMES = [
-    "variety",
-    "region",
-    "country",
-    "state",
-    "area",
-    "dialect",
-    "locale",
-    "language",
-    "lang",
-    "source",
-    "platform",
-    "site",
-    "channel",
-    "shop",
-    "store",
-    "brand",
-    "product",
-    "domain",
-    "market",
-    "year",
-]
+_LABEL_NAMES = """
+label labels class category target gold annotation sentiment polarity mood emotion feeling tone
+attitude sarcasm sarcastic irony ironic rating ratings stars score intent topic y
+"""
+_PART_NAMES = """
+variety region country state area dialect locale language lang source platform site channel shop
+store brand product domain market year
+"""
 
 
 @dataclass
@@ -124,8 +83,8 @@ class ColumnFacts:
         splits = {SPLIT_WORDS.get(value.casefold()) for value in self.values}
         return len(splits) > 1 and None not in splits and "train" in splits
 
-    def is_called(self, names: Iterable[str]) -> bool:
-        return self.name.casefold() in names
+    def is_called(self, names: str) -> bool:
+        return self.name.casefold() in names.split()
 
     def describe(self) -> str:
         """The column in a few words."""

@@ -105,6 +105,7 @@ _ENTAILMENT = Task("entailment", ("entailment", "not_entailment"))
 _AS_THEY_ARE = {word: word for word in _ENTAILMENT.labels}
 _PARAPHRASE = Task("paraphrase", ("different", "paraphrase"))
 _NUMBERS = dict(zip("01", _PARAPHRASE.labels, strict=True))
+_SIDES = dict(zip("01", SENTIMENT.labels, strict=True))
 # Wang et al. 2019, "GLUE: A Multi-Task Benchmark and Analysis Platform for Natural Language
 # Understanding", ICLR: five of its tasks, to compare with published numbers.
 GLUE = {
@@ -112,7 +113,7 @@ GLUE = {
         f"glue/{name}", _FILES, task, spellings, label, text, pair, folder=folder, quotes=False
     )
     for name, folder, task, spellings, label, text, pair in (
-        ("sst2", "SST-2", SENTIMENT, SPELLINGS["sentiment"], "label", "sentence", None),
+        ("sst2", "SST-2", SENTIMENT, _SIDES, "label", "sentence", None),
         ("rte", "RTE", _ENTAILMENT, _AS_THEY_ARE, "label", "sentence1", "sentence2"),
         ("qnli", "QNLI", _ENTAILMENT, _AS_THEY_ARE, "label", "question", "sentence"),
         ("mrpc", "MRPC", _PARAPHRASE, _NUMBERS, "Quality", "#1 String", "#2 String"),
