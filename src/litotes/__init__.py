@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from litotes.api.functions import evaluate_words as evaluate_words
     from litotes.api.functions import explain as explain
     from litotes.api.functions import export as export
-    from litotes.api.functions import load_corpus as load_corpus
     from litotes.api.functions import load_encoder as load_encoder
     from litotes.api.functions import pull as pull
     from litotes.api.functions import push as push
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from litotes.core.errors import UserError as UserError
     from litotes.core.values import Prediction as Prediction
     from litotes.data.corpus import Corpus as Corpus
+    from litotes.data.sources import load_corpus as load_corpus
     from litotes.explanation.explanation import Explanation as Explanation
     from litotes.prediction.predictor import BatchPredictor as BatchPredictor
     from litotes.prediction.predictor import Predictor as Predictor
@@ -53,7 +53,7 @@ _MODULES = {
     "evaluate_words": "litotes.api.functions",
     "explain": "litotes.api.functions",
     "export": "litotes.api.functions",
-    "load_corpus": "litotes.api.functions",
+    "load_corpus": "litotes.data.sources",
     "load_encoder": "litotes.api.functions",
     "prune": "litotes.pruning.choice",
     "pull": "litotes.api.functions",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from litotes.core.errors import UserError, has_extra, require_extra
 from litotes.core.progress import Watch, ignore_progress
 from litotes.data.corpus import Corpus
-from litotes.data.sources import load
+from litotes.data.sources import load_corpus
 from litotes.evaluation import evaluate as scoring
 from litotes.evaluation.evaluate import CellScores, select_fair_texts
 from litotes.evaluation.unsure import UnsureResult, calibrate_folder, folder_to_calibrate
@@ -36,16 +36,6 @@ ModelLike = Predictor | str | Path
 """A loaded predictor, a model folder, or the name of a built-in model."""
 CorpusLike = Corpus | str
 """A corpus, or a source such as `sampler`, `besstie:PATH` or `table:FILE?label.mood=column`."""
-
-
-def load_corpus(source: str) -> Corpus:
-    """Reads a corpus: `NAME[:PATH][?option=value]`; `litotes list sources` names them all.
-
-    >>> corpus = load_corpus("sampler")
-    >>> corpus.where(variety="en-IN", task="sarcasm", split="test").splits()
-    ('test',)
-    """
-    return load(source)
 
 
 def load_encoder(name: str = "minilm", *, max_pieces: int | None = None) -> Pretrained:
@@ -258,7 +248,7 @@ def pull(name: str, out: str | Path, *, watch: Watch = ignore_progress) -> OnHub
 def _fair_texts(source: str, model: ModelLike) -> Corpus:
     """What the caller's caller should know is a warning there."""
     trained_on = None if isinstance(model, Predictor) else read_trained_texts(model)
-    corpus = select_fair_texts(load(source), trained_on)
+    corpus = select_fair_texts(load_corpus(source), trained_on)
     for note in corpus.notes:
         warnings.warn(note, stacklevel=3)
     return corpus

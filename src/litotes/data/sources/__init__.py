@@ -1,4 +1,4 @@
-"""Where corpora come from: the table of sources, and `load`, which reads one by its name.
+"""Where corpora come from: the table of sources, and `load_corpus`, which reads one by its name.
 
 NAME[/SUB][:PATH][?key=value&key=value][ + …]
 """
@@ -103,9 +103,19 @@ SOURCES: dict[str, Source[Corpus]] = {
 }
 
 
-def load(spec: str) -> Corpus:
-    """Reads the corpus a user names, `besstie:data/besstie` or `vader:data/vader + sampler`."""
-    return join_corpora([_load(part) for part in _parts(spec)])
+def load_corpus(source: str) -> Corpus:
+    """Reads a corpus: `NAME[:PATH][?option=value]`; `litotes list sources` names them all.
+
+    Several are joined by a plus, `vader:data/vader + sampler`.
+
+    >>> corpus = load_corpus("sampler")
+    >>> corpus.where(variety="en-IN", task="sarcasm", split="test").splits()
+    ('test',)
+    """
+    return join_corpora([_load(part) for part in _parts(source)])
+
+
+load = load_corpus  # inside the package, where `corpus = load(…)` says it already
 
 
 def load_with_test_part(spec: str) -> Corpus:
