@@ -168,9 +168,9 @@ def _int8_graph(weights: NDArray[np.int8]) -> Graph:
     quantising the rows is timed with it.
     """
     graph = Graph()
-    scale, zero = graph.number(STEP), graph.constant(np.uint8(128))
+    scale, zero = np.float32(STEP), graph.constant(np.uint8(128))
     steps = graph.add("QuantizeLinear", "rows", scale, zero)
-    scales = (scale, graph.number(STEP), zero)
+    scales = (scale, np.float32(STEP), zero)
     graph.add_as("product", "MatMulIntegerToFloat", steps, graph.constant(weights), *scales)
     return graph
 

@@ -14,8 +14,7 @@ from litotes.encoder import pretrained
 from litotes.evaluation.cross_matrix import CrossMatrix, MatrixCell
 from litotes.evaluation.evaluate import CellScores, predict_corpus
 from litotes.evaluation.scores import score, score_regression
-from litotes.exporting.export import ExportResult
-from litotes.exporting.loss import ExportLoss
+from litotes.exporting.export import ExportLoss, ExportResult
 from litotes.model.folder import ModelFolder
 from litotes.pruning import PruneResult, PruneSettings
 from litotes.training.course import Run

@@ -13,13 +13,11 @@ from litotes.core.values import Task
 from litotes.encoder.encoder import Encoder
 from litotes.encoder.spec import EncoderSpec
 from litotes.encoder.tokenizer import Pieces, PieceTokenizer
-from litotes.exporting import head_graph
 from litotes.exporting.model_graph import build_onnx, write_export
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model, load_model
 from litotes.model.classifier import Classifier
 from litotes.model.folder import open_model
-from litotes.model.heads import HEADS, CrossTalk
 from litotes.prediction.onnx_runtime import OnnxSession
 
 N_PIECES = 60
@@ -35,9 +33,6 @@ SPEC = EncoderSpec("bert", **SIZES, n_segments=2)
 SENTIMENT = Task("sentiment", ("negative", "neutral", "positive"))
 SARCASM = Task("sarcasm", ("literal", "sarcastic"))
 GRADE = Task("grade", ())
-
-EXPORTED_HEADS = {name for name, kind in HEADS.items() if kind in (*head_graph.WRITERS, CrossTalk)}
-"""The heads whose operators are written; others are refused."""
 
 
 def encoder_of(seed: int = 0, **choices: Any) -> Encoder:

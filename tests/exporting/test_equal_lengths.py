@@ -15,13 +15,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_onnx_equality import KINDS, PRUNED, WEIGHTED
-from tiny_exports import EXPORTED_HEADS, N_PIECES, encoder_of, model_of, session_of, text_of
+from tiny_exports import N_PIECES, encoder_of, model_of, session_of, text_of
 
 from litotes.encoder.attention.entmax import Entmax
 from litotes.encoder.tokenizer import Pieces
-from litotes.exporting.entmax_graph import write_entmax
-from litotes.exporting.graph import Graph, Value, model_bytes
+from litotes.exporting.graph import Graph, Symbol, Value, model_bytes
 from litotes.exporting.model_graph import build_onnx
+from litotes.exporting.onnx_operations import OnnxOperations
+from litotes.exporting.products import Float32
+from litotes.model.heads import HEADS
 from litotes.prediction.onnx_file import PIECES, SEGMENTS
 from litotes.prediction.onnx_runtime import OnnxSession
 
@@ -30,7 +32,7 @@ SEEN = [text_of(length) for length in (3, 9, 40, 70)]
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     **{
         f"{head}, {pruning}": (head, PRUNED[pruning])
-        for head in sorted(EXPORTED_HEADS)
+        for head in sorted(HEADS)
         for pruning in ("none", "fused and restored")
     },
     **{pruning: ("linear", options) for pruning, options in PRUNED.items()},
@@ -173,13 +175,9 @@ def test_rows_of_entmax_that_are_settled_do_not_wait_for_others(alpha: float) ->
     """Neighbours that need more rounds, or fewer, change not one bit."""
     graph = Graph()
     graph.inputs = [Value("affinity", np.float32, ("text", 4, "query", "key"))]
-    graph.outputs = [
-        Value(
-            write_entmax(graph, Entmax(4, alpha=alpha), "affinity"),
-            np.float32,
-            ("text", 4, "query", "key"),
-        )
-    ]
+    ops = OnnxOperations(Float32(graph), encoder_of(), ("affinity", ""), firsts_only=True)
+    weights = Entmax(4, alpha=alpha)(Symbol(graph, "affinity"), ops=ops)
+    graph.outputs = [Value(weights.name, np.float32, ("text", 4, "query", "key"))]
     session = onnxruntime.InferenceSession(
         model_bytes(graph, {}), providers=["CPUExecutionProvider"]
     )

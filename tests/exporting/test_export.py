@@ -21,9 +21,14 @@ from litotes.cli.main import main
 from litotes.core.errors import UserError
 from litotes.core.values import Prediction, Task
 from litotes.exporting import export as exporting
-from litotes.exporting.export import export_models, working_copy
-from litotes.exporting.loss import ExportLoss, compare, measure_losses
-from litotes.exporting.sample import choose_sample
+from litotes.exporting.export import (
+    ExportLoss,
+    choose_sample,
+    compare,
+    export_models,
+    measure_losses,
+    working_copy,
+)
 from litotes.model.calibration import Calibration
 from litotes.model.folder import ModelFolder, hash_folder, open_model
 from litotes.prediction import runtime_choice
@@ -300,10 +305,10 @@ def test_what_is_measured_on_was_not_learned_from(folder: Path) -> None:
     from litotes.training.training_data import prepare
 
     model = load_model(folder)
-    sample = choose_sample(model, None)
+    learned_from, asked, _ = choose_sample(model, None)
     prepared = prepare(recipe_of(dict(model.facts["recipe"]), "test"))
-    training = [example.text for example in sample.training]
-    measured = [example.text for example in sample.measured]
+    training = [example.text for example in learned_from]
+    measured = [example.text for example in asked]
     learned_from = [example.text for example in prepared.train]
     assert set(training) == set(learned_from)
     assert not set(measured) & set(learned_from)

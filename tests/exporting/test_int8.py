@@ -14,15 +14,18 @@ from torch import nn
 from litotes.data.corpus import SENTIMENT
 from litotes.encoder import pretrained
 from litotes.encoder.packing import pack
-from litotes.exporting.graph import Graph, Value, model_bytes
+from litotes.exporting.graph import Graph, Symbol, Value, model_bytes
 from litotes.exporting.int8 import (
+    HIGHEST_SUM,
     REACHES,
     Inputs,
-    Int8,
     _rounding_errors,
+    largest_sums,
     measure_inputs,
+    quantise,
+    round_weights,
 )
-from litotes.exporting.rounding import HIGHEST_SUM, largest_sums, quantise, round_weights
+from litotes.exporting.products import Int8
 
 TEXTS = [text_of(length) for length in (3, 9, 40, 70)]
 
@@ -43,8 +46,9 @@ def inputs_of(rows: np.ndarray) -> Inputs:
 def product(layer: nn.Linear, rows: np.ndarray, known: Inputs | None = None) -> np.ndarray:
     graph = Graph()
     graph.inputs = [Value("rows", np.float32, ("row", layer.in_features))]
-    name = Int8(graph, {layer: known or inputs_of(rows)}).apply("rows", layer)
-    graph.outputs = [Value(name, np.float32, ("row", layer.out_features))]
+    known = {layer: known or inputs_of(rows)}
+    (made,) = Int8(graph, known).apply(Symbol(graph, "rows"), layer, slice(None))
+    graph.outputs = [Value(made.name, np.float32, ("row", layer.out_features))]
     return run(graph, rows=rows)[0]
 
 
@@ -76,9 +80,8 @@ def test_neighbours_never_sum_to_more_than_16_bits_hold() -> None:
     for width in (64, 33):
         for _ in range(20):
             layer = layer_of(generator.standard_normal((5, width)).astype(np.float32))
-            Int8(graph, {layer: inputs_of(np.zeros((1, width), dtype=np.float32))}).apply(
-                "rows", layer
-            )
+            nothing = inputs_of(np.zeros((1, width), dtype=np.float32))
+            Int8(graph, {layer: nothing}).apply(Symbol(graph, "rows"), layer, slice(None))
     weights = [array.astype(int) for array in graph.constants.values() if array.dtype == np.int8]
     assert len(weights) == 40
     for weight in weights:  # (input, output)

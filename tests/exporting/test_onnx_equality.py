@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny_exports import EXPORTED_HEADS, encoder_of, model_of, session_of, text_of
+from tiny_exports import encoder_of, model_of, session_of, text_of
 
-from litotes.core.errors import UserError
 from litotes.data.corpus import SARCASM, SENTIMENT
 from litotes.encoder import pretrained
 from litotes.encoder.attention import PRUNINGS, WEIGHTINGS
@@ -20,8 +19,6 @@ from litotes.encoder.families import FAMILIES
 from litotes.encoder.packing import pack
 from litotes.encoder.reshaping import keep_heads, rebuild_encoder
 from litotes.encoder.tokenizer import Pieces
-from litotes.exporting import pruning_graph, weighting_graph
-from litotes.exporting.model_graph import build_onnx
 from litotes.model.checkpoint import Model
 from litotes.model.heads import HEADS
 from litotes.prediction.onnx_runtime import OnnxSession
@@ -96,31 +93,10 @@ WEIGHTED: dict[str, list[dict[str, Any]]] = {
 LENGTHS = (1, 2, 3, 40, 200, 512)
 
 
-# A new weighting, pruning or head is refused until its operators are written; then it is tested.
-EXPORTED_WEIGHTINGS = {name for name, kind in WEIGHTINGS.items() if kind in weighting_graph.WRITERS}
-EXPORTED_PRUNINGS = {name for name, kind in PRUNINGS.items() if kind in pruning_graph.EXPORTED}
-
-
 def test_every_table_is_covered() -> None:
-    pruned = {choice.get("pruning", "none") for choice in PRUNED.values()}
-    assert pruned == EXPORTED_PRUNINGS >= {"none", "cascade", "learned"}
+    assert {choice.get("pruning", "none") for choice in PRUNED.values()} == set(PRUNINGS)
     assert set(KINDS) == set(FAMILIES)
-    assert set(WEIGHTED) == EXPORTED_WEIGHTINGS >= {"softmax", "entmax", "top_k", "block_top_k"}
-    assert {"linear", "mean", "convolution", "bilstm", "multitask", "crosstalk"} <= EXPORTED_HEADS
-
-
-@pytest.mark.parametrize(
-    "choices",
-    [
-        *({"weighting": name} for name in WEIGHTINGS if name not in EXPORTED_WEIGHTINGS),
-        *({"pruning": name} for name in PRUNINGS if name not in EXPORTED_PRUNINGS),
-        *({"head": name} for name in HEADS if name not in EXPORTED_HEADS),
-    ],
-)
-def test_entries_without_operators_are_refused(choices: dict[str, str]) -> None:
-    head = choices.pop("head", "linear")
-    with pytest.raises(UserError, match="cannot be exported to ONNX yet"):
-        build_onnx(model_of(encoder_of(**choices), head=head), made_from={})
+    assert set(WEIGHTED) == set(WEIGHTINGS)
 
 
 @torch.no_grad()
@@ -142,7 +118,7 @@ def texts_of(*lengths: int) -> list[Pieces]:
 
 
 HEADS_AND_PRUNINGS = sorted(
-    {(head, pruning) for head in EXPORTED_HEADS for pruning in ("none", "fused", "restored")}
+    {(head, pruning) for head in HEADS for pruning in ("none", "fused", "restored")}
     | {(head, pruning) for head in ("linear", "mean") for pruning in PRUNED}
 )
 """A head reads rows and does not know who has left, so not every pair of the two has to be asked.
@@ -189,6 +165,8 @@ def test_every_weighting(
         ("deberta-v2", {"weighting": "block_top_k", "has_positions": True, "n_segments": 1}),
         ("modernbert", {"weighting": "entmax", "attention_bias": True, "norm_bias": True}),
         ("modernbert", {"weighting": "top_k", "window": 2000}),
+        ("modernbert", {"weighting": "top_k", "weighting_options": {"sparsity": 0.6}}),
+        ("modernbert", {"weighting": "block_top_k", "weighting_options": {"block": 3}}),
     ],
 )
 def test_choices_of_newer_families(
@@ -196,13 +174,6 @@ def test_choices_of_newer_families(
 ) -> None:
     model = model_of(encoder_of(**KINDS[family] | {"family": family} | choices), head=head)
     assert_equal(model, session_of(model, tmp_path), texts_of(1, 2, 40, 512))
-
-
-@pytest.mark.parametrize("weighting", ["top_k", "block_top_k"])
-def test_weightings_that_count_keys_are_refused_in_local_layers(weighting: str) -> None:
-    encoder = encoder_of(family="modernbert", weighting=weighting, **KINDS["modernbert"])
-    with pytest.raises(UserError, match=f"'{weighting}' in local layers cannot be exported"):
-        build_onnx(model_of(encoder), made_from={})
 
 
 @pytest.mark.parametrize("head", ["linear", "mean"])

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,17 +28,16 @@ from tiny_exports import (
 from litotes.core.errors import UserError
 from litotes.core.storage import sha256_of
 from litotes.encoder import pretrained
-from litotes.encoder.attention.cascade import Cascade
-from litotes.encoder.attention.softmax import Softmax
+from litotes.encoder.attention.weighting import Weighting
 from litotes.encoder.packing import pack
 from litotes.encoder.tokenizer import Pieces
-from litotes.encoder.walk import Encoding
+from litotes.encoder.torch_operations import TORCH
 from litotes.exporting.graph import Graph, Value, model_bytes
 from litotes.exporting.model_graph import build_onnx
 from litotes.model.calibration import Calibration
-from litotes.model.checkpoint import load_model, save_model
+from litotes.model.checkpoint import Model, load_model, save_model
 from litotes.model.folder import open_model
-from litotes.model.heads import JointHead, Linear
+from litotes.model.heads import Head, read_texts
 from litotes.prediction.onnx_file import IR_VERSION, MICROSOFT, OPSET
 from litotes.prediction.onnx_runtime import OnnxSession
 
@@ -189,44 +187,47 @@ def test_precisions_are_known_by_name() -> None:
         build_onnx(model_of(encoder_of()), precision="int8", made_from={})
 
 
-class Mine(Softmax):
+class Sharper(Weighting):
+    """A newcomer's own: softmax of twice the affinity, but of a half for negative ones."""
+
+    def forward(self, affinity, live=None, heads=None, *, ops=TORCH):
+        return ops.softmax(ops.where(affinity > 0.0, affinity * 2.0, affinity * 0.5), live)
+
+
+class FirstAndMean(Head):
     """A newcomer's own."""
 
-
-class MyHead(Linear):
-    """A newcomer's own."""
-
-
-class MyJointHead(JointHead):
-    """A newcomer's own, for all tasks together."""
-
-    def __init__(self, width: int, n_outputs: Mapping[str, int], *, dropout: float) -> None:
-        super().__init__(width, n_outputs, dropout=dropout)
-
-    def forward(self, encoding: Encoding) -> dict[str, torch.Tensor]:
-        raise NotImplementedError
+    def read(self, encoding, ops):
+        return read_texts(encoding, ops)
 
 
-class MyPruning(Cascade):
-    """A newcomer's own, of which the graph cannot know what it does."""
+def newcomer(weighting: Weighting) -> Model:
+    model = model_of(encoder_of(pruning="cascade"))
+    for block in model.classifier.encoder.blocks:
+        block.attention.weighting = weighting
+    torch.manual_seed(0)
+    model.classifier.heads["sarcasm"] = FirstAndMean(64, 2, dropout=0.0)
+    model.classifier.firsts_only = False
+    return model
 
 
-def test_what_has_no_operators_yet_is_named() -> None:
-    model = model_of(encoder_of())
-    model.classifier.encoder.blocks[1].attention.weighting = Mine(4)
-    with pytest.raises(UserError, match="weighting Mine"):
-        build_onnx(model, made_from={})
-    model = model_of(encoder_of())
-    model.classifier.heads["sarcasm"] = MyHead(32, 2, dropout=0.0)
-    with pytest.raises(UserError, match="head MyHead"):
-        build_onnx(model, made_from={})
-    model.classifier.heads = MyJointHead(32, {"sentiment": 3, "sarcasm": 2}, dropout=0.0)
-    with pytest.raises(UserError, match="head MyJointHead"):
-        build_onnx(model, made_from={})
-    model = model_of(encoder_of())
-    model.classifier.encoder.pruning = MyPruning(3, 4, 32)
-    with pytest.raises(UserError, match="pruning MyPruning"):
-        build_onnx(model, made_from={})
+def test_what_is_written_with_operations_is_exported(tmp_path: Path) -> None:
+    """Without another line."""
+    model = newcomer(Sharper(4))
+    text = text_of(30)
+    wanted = model.classifier(pack([text]))["sarcasm"].detach().numpy()
+    found = session_of(model, tmp_path).logits([text])["sarcasm"]
+    np.testing.assert_allclose(found, wanted, atol=1e-4)
+
+
+class OfTorch(Weighting):
+    def forward(self, affinity, live=None, heads=None, *, ops=TORCH):
+        return torch.softmax(affinity, -1)
+
+
+def test_what_is_written_with_torch_is_refused() -> None:
+    with pytest.raises(UserError, match="with operations alone"):
+        build_onnx(newcomer(OfTorch(4)), made_from={})
 
 
 def test_a_missing_package_is_named_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,11 +238,8 @@ def test_a_missing_package_is_named_with_the_command(monkeypatch: pytest.MonkeyP
 
 def test_equal_constants_are_kept_once() -> None:
     graph = Graph()
-    assert graph.constant(np.zeros(3, dtype=np.float32)) == graph.constant(
-        np.zeros(3, dtype=np.float32)
-    )
-    assert graph.constant(np.zeros(3, dtype=np.float32)) != graph.constant(
-        np.zeros((3, 1), dtype=np.float32)
-    )
-    assert graph.ints(0, 0) != graph.constant(np.zeros(2))
-    assert graph.body().ints(0, 0) == graph.ints(0, 0)
+    one, another = (graph.constant(np.zeros(3, dtype=np.float32)) for _ in range(2))
+    assert one.name == another.name
+    assert graph.constant(np.zeros((3, 1), dtype=np.float32)).name != one.name
+    assert graph.constant((0, 0)).name != graph.constant(np.zeros(2)).name
+    assert graph.body().constant((0, 0)).name == graph.constant((0, 0)).name

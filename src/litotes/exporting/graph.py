@@ -1,9 +1,8 @@
-"""A tiny writer of ONNX graphs: operators are added one by one, each known by its output's name.
+"""A tiny writer of ONNX graphs: operators are added one by one, and their outputs computed with.
 
     graph = Graph()
-    with graph.part("feed_forward"):
-        wide = graph.add("Gemm", "rows", graph.constant(weight), graph.constant(offset))   # a name
-        back = graph.add("Relu", wide)
+    wide = graph.add("Gemm", "rows", weight, offset)   # arrays become constants
+    back = graph.add("Relu", wide * 2.0 + 1.0)
 
 Nodes are named after their part (`layer.3.feed_forward/Gemm_57`), so that a profile can say where
 time goes. Constants that are equal are kept once: layers that share their weights (ALBERT) share
@@ -13,7 +12,7 @@ them in the file as well. Everything is in the one file.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -34,6 +33,61 @@ _TYPE_NUMBERS: dict[type[np.generic], int] = {
 """How ONNX numbers types (TensorProto.DataType)."""
 _LARGE = 1 << 16
 """Bytes of a constant from which on it is kept once, for branches too."""
+
+
+class Symbol:
+    """What an operator gives, by its name in the graph; arithmetic adds operators. Numbers it meets
+    are float32, tuples vectors of whole numbers.
+    """
+
+    __array_ufunc__ = None  # arrays leave arithmetic to symbols
+
+    def __init__(self, graph: Graph, name: str) -> None:
+        self.graph, self.name = graph, name
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def _with(self, op: str, left: Any, right: Any) -> Symbol:
+        sides = (np.float32(one) if type(one) in (int, float) else one for one in (left, right))
+        return self.graph.add(op, *sides)
+
+    def __add__(self, other: Any) -> Symbol:
+        return self._with("Add", self, other)
+
+    def __radd__(self, other: Any) -> Symbol:
+        return self._with("Add", other, self)
+
+    def __sub__(self, other: Any) -> Symbol:
+        return self._with("Sub", self, other)
+
+    def __rsub__(self, other: Any) -> Symbol:
+        return self._with("Sub", other, self)
+
+    def __mul__(self, other: Any) -> Symbol:
+        is_one = type(other) is float and other == 1
+        return self if is_one else self._with("Mul", self, other)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Symbol:
+        return self._with("Div", self, other)
+
+    def plus(self, whole: int) -> Symbol:
+        """The same for whole numbers."""
+        return self + np.array([whole])
+
+    def __matmul__(self, other: Any) -> Symbol:
+        return self.graph.add("MatMul", self, other)
+
+    def __rmatmul__(self, other: Any) -> Symbol:
+        return self.graph.add("MatMul", other, self)
+
+    def __gt__(self, other: Any) -> Symbol:
+        return self._with("Greater", self, other)
+
+    def __lt__(self, other: Any) -> Symbol:
+        return self._with("Greater", other, self)
 
 
 @dataclass(frozen=True)
@@ -59,7 +113,10 @@ class Node:
 
 
 class Graph:
-    """Operators in the order they run, and the constants they read."""
+    """Operators in the order they run, and the constants they read.
+
+    part: what nodes added from now on belong to.
+    """
 
     def __init__(self, outer: Graph | None = None) -> None:
         self.nodes: list[Node] = []
@@ -71,131 +128,84 @@ class Graph:
         self._outside: dict[tuple[str, tuple[int, ...], bytes], str] = {}  # of a branch
         # names inside a body differ from those outside
         self._numbers: Iterator[int] = count() if outer is None else outer._numbers
-        self._constant_numbers: Iterator[int] = (
-            count() if outer is None else outer._constant_numbers
-        )
-        self._part: str = "" if outer is None else outer._part
+        self.part: str = "" if outer is None else outer.part
 
-    @contextmanager
-    def part(self, name: str) -> Iterator[None]:
-        """Nodes added inside belong to this part of the model."""
-        before, self._part = self._part, name
-        try:
-            yield
-        finally:
-            self._part = before
-
-    def add(self, op: str, *inputs: str, **attributes: Any) -> str:
-        """Adds an operator with one output; gives the output's name.
-
-        An input that is left out is an empty name.
+    def add(self, op: str, *inputs: Any, **attributes: Any) -> Symbol:
+        """Adds an operator with one output. Inputs: symbols, names (an empty one for an input that
+        is left out), or what `constant` takes.
         """
         return self.add_several(op, *inputs, n_outputs=1, **attributes)[0]
 
     def add_several(
-        self, op: str, *inputs: str, n_outputs: int, unused: Collection[int] = (), **attributes: Any
-    ) -> list[str]:
-        """Adds an operator with several outputs.
-
-        Those that are unused are not computed and have no name.
+        self, op: str, *inputs: Any, n_outputs: int, unused: Sequence[int] = (), **attributes: Any
+    ) -> list[Symbol]:
+        """Adds an operator with several outputs. Those that are unused are not computed and have no
+        name.
         """
         number = next(self._numbers)
-        outputs = [f"{op}_{number}"]
-        outputs += [f"{op}_{number}_{place}" for place in range(1, n_outputs)]
+        names = [f"{op}_{number}", *(f"{op}_{number}_{place}" for place in range(1, n_outputs))]
         for place in unused:
-            outputs[place] = ""
-        name = f"{self._part}/{op}_{number}"
-        self.nodes.append(Node(op, inputs, tuple(outputs), name, attributes))
-        return outputs
+            names[place] = ""
+        return self._append(number, op, inputs, names, attributes)
 
-    def add_as(self, name: str, op: str, *inputs: str, **attributes: Any) -> str:
+    def add_as(self, name: str, op: str, *inputs: Any, **attributes: Any) -> Symbol:
         """Adds an operator whose output has this name: an output of the whole graph."""
-        node_name = f"{self._part}/{op}_{next(self._numbers)}"
-        self.nodes.append(Node(op, inputs, (name,), node_name, attributes))
-        return name
+        return self._append(next(self._numbers), op, inputs, [name], attributes)[0]
 
-    def constant(self, values: Any) -> str:
-        """The name of a constant tensor. numpy's own types stay what they are; give float32 where
-        float32 is meant.
+    def _append(
+        self,
+        number: int,
+        op: str,
+        inputs: Sequence[Any],
+        outputs: Sequence[str],
+        attributes: Mapping[str, Any],
+    ) -> list[Symbol]:
+        names = tuple(self._name(value) for value in inputs)
+        node = Node(op, names, tuple(outputs), f"{self.part}/{op}_{number}", attributes)
+        self.nodes.append(node)
+        return [Symbol(self, output) for output in outputs]
+
+    def _name(self, value: Any) -> str:
+        if isinstance(value, Symbol):
+            return value.name
+        return value if isinstance(value, str) else self.constant(value).name
+
+    def constant(self, values: Any) -> Symbol:
+        """A constant tensor. A tuple is a vector of whole numbers (axes, shapes, places), a number
+        what it is in Python; numpy's own types stay what they are.
         """
         if self.outer is not None:
             return self.outer.constant(values)
         array = np.asarray(values, order="C")
+        if type(values) is float:
+            array = array.astype(np.float32)
         key = (array.dtype.str, array.shape, hashlib.sha256(array.data).digest())
         if key not in self._names:
             if array.nbytes > _LARGE and key in self._outside:
-                return self._outside[key]
-            self._names[key] = f"constant_{next(self._constant_numbers)}"
+                return Symbol(self, self._outside[key])
+            self._names[key] = f"constant_{next(self._numbers)}"
             self.constants[self._names[key]] = array
-        return self._names[key]
+        return Symbol(self, self._names[key])
 
-    def ints(self, *values: int) -> str:
-        """A vector of whole numbers: axes, shapes, places."""
-        return self.constant(np.array(values, dtype=np.int64))
+    # The operators that need more than their name
 
-    def number(self, value: float) -> str:
-        """A float32 that broadcasts."""
-        return self.constant(np.float32(value))
+    def slice(self, values: Symbol, start: Any, end: Any, *, axis: int = 0) -> Symbol:
+        """values[start:end] along an axis; start and end: vectors of one whole number, or numbers.
 
-    # The operators that every writer needs.
+        end None: to the end.
+        """
+        bounds = [(one,) if isinstance(one, int) else one for one in (start, end)]
+        if end is None:
+            bounds[1] = (np.iinfo(np.int64).max,)
+        return self.add("Slice", values, *bounds, (axis,))
 
-    def plus(self, a: str, b: str) -> str:
-        return self.add("Add", a, b)
-
-    def minus(self, a: str, b: str) -> str:
-        return self.add("Sub", a, b)
-
-    def times(self, a: str, b: str) -> str:
-        return self.add("Mul", a, b)
-
-    def over(self, a: str, b: str) -> str:
-        return self.add("Div", a, b)
-
-    def matmul(self, a: str, b: str) -> str:
-        return self.add("MatMul", a, b)
-
-    def concat(self, *values: str, axis: int) -> str:
-        return self.add("Concat", *values, axis=axis)
-
-    def transpose(self, values: str, *axes: int) -> str:
-        return self.add("Transpose", values, perm=list(axes))
-
-    def unsqueeze(self, values: str, axis: int) -> str:
-        return self.add("Unsqueeze", values, self.ints(axis))
-
-    def reshape(self, values: str, *shape: int) -> str:
-        """-1: what is left; 0: as it was."""
-        return self.add("Reshape", values, self.ints(*shape))
-
-    def slice(self, values: str, start: str, end: str, *, axis: int = 0) -> str:
-        """values[start:end] along an axis; start and end name vectors of one whole number."""
-        return self.add("Slice", values, start, end, self.ints(axis))
-
-    def first(self, values: str, n: str | int, *, axis: int = 0) -> str:
-        """values[:n] along an axis; n is a number or names a vector of one."""
-        start = self.ints(0)
-        end = self.ints(n) if isinstance(n, int) else n
-        return self.slice(values, start, end, axis=axis)
-
-    def cast(self, values: str, dtype: type[np.generic]) -> str:
+    def cast(self, values: Symbol, dtype: type[np.generic]) -> Symbol:
         return self.add("Cast", values, to=_TYPE_NUMBERS[dtype])
 
-    def gather(self, values: str, places: str, *, axis: int = 0) -> str:
-        return self.add("Gather", values, places, axis=axis)
-
-    def sum(self, values: str, *axes: int, keep: bool = False) -> str:
-        """The sum along some axes."""
-        return self.add("ReduceSum", values, self.ints(*axes), keepdims=int(keep))
-
-    def zeros_like(self, values: str) -> str:
-        """values: finite"""
-        return self.times(values, self.number(0))
-
-    def mark(self, places: str, *, like: str, axis: int = -1) -> str:
-        """1 at these places of each row, 0 elsewhere, in the shape of `like`, which is finite."""
-        zeros = self.zeros_like(like)
-        ones = self.add("Expand", self.number(1), self.add("Shape", places))
-        return self.add("ScatterElements", zeros, places, ones, axis=axis)
+    def range(self, start: Any, end: Any) -> Symbol:
+        """start, start + 1, … up to end; both vectors of one whole number, or numbers."""
+        bounds = [one if isinstance(one, int) else self.add("Squeeze", one) for one in (start, end)]
+        return self.add("Range", *bounds, 1)
 
     def body(self) -> Graph:
         """A graph for the inside of a loop; it can read everything outside it."""
@@ -221,51 +231,42 @@ class Graph:
 
 def model_bytes(graph: Graph, facts: Mapping[str, str]) -> bytes:
     """The file's content. facts: what it says about itself (`metadata_props`)."""
-    onnx = _import_onnx()
-    operators = [onnx.helper.make_opsetid("", OPSET), onnx.helper.make_opsetid(MICROSOFT, 1)]
-    model = onnx.helper.make_model(
+    helper = _import_onnx().helper
+    operators = [helper.make_opsetid("", OPSET), helper.make_opsetid(MICROSOFT, 1)]
+    model = helper.make_model(
         _graph_proto(graph, "litotes"),
         opset_imports=operators,
         ir_version=IR_VERSION,
         producer_name=PRODUCER,
     )
-    onnx.helper.set_model_props(model, dict(facts))
+    helper.set_model_props(model, dict(facts))
     content: bytes = model.SerializeToString()
     return content
 
 
 def _graph_proto(graph: Graph, name: str) -> Any:
     onnx = _import_onnx()
-    nodes = [_node_proto(node) for node in graph.nodes]
-    inputs, outputs = _value_protos(graph.inputs), _value_protos(graph.outputs)
-    constants = [
-        onnx.numpy_helper.from_array(array, constant) for constant, array in graph.constants.items()
+    values = [
+        [
+            onnx.helper.make_tensor_value_info(one.name, _TYPE_NUMBERS[one.dtype], one.shape)
+            for one in side
+        ]
+        for side in (graph.inputs, graph.outputs)
     ]
-    return onnx.helper.make_graph(nodes, name, inputs, outputs, constants)
+    nodes = [_node_proto(node) for node in graph.nodes]
+    constants = [onnx.numpy_helper.from_array(array, key) for key, array in graph.constants.items()]
+    return onnx.helper.make_graph(nodes, name, *values, constants)
 
 
 def _node_proto(node: Node) -> Any:
-    attributes = dict(node.attributes)
-    for key, value in attributes.items():
-        if isinstance(value, Graph):
-            attributes[key] = _graph_proto(value, key)
+    attributes = {
+        key: _graph_proto(value, key) if isinstance(value, Graph) else value
+        for key, value in node.attributes.items()
+    }
+    domain = MICROSOFT if node.op in MICROSOFT_OPERATORS else ""
     return _import_onnx().helper.make_node(
-        node.op,
-        node.inputs,
-        node.outputs,
-        name=node.name,
-        domain=_domain_of(node.op),
-        **attributes,
+        node.op, node.inputs, node.outputs, name=node.name, domain=domain, **attributes
     )
-
-
-def _domain_of(op: str) -> str:
-    return MICROSOFT if op in MICROSOFT_OPERATORS else ""
-
-
-def _value_protos(values: Sequence[Value]) -> list[Any]:
-    make = _import_onnx().helper.make_tensor_value_info
-    return [make(value.name, _TYPE_NUMBERS[value.dtype], value.shape) for value in values]
 
 
 def _import_onnx() -> Any:

@@ -1,5 +1,5 @@
 """How rows are multiplied with a layer's weights in the file: in float32, with weights kept in 32
-bits or in 16, or in int8 (int8.py).
+bits or in 16, or in int8.
 
 All of an encoder's work except attention itself is such products, so this is the one place where
 the kinds of file differ.
@@ -8,74 +8,62 @@ the kinds of file differ.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from litotes.exporting.graph import Graph
-from litotes.exporting.texts_graph import Texts
+from litotes.exporting.graph import Graph, Symbol
+from litotes.exporting.int8 import (
+    HIGHEST_IN_TABLE,
+    Array,
+    Inputs,
+    as_array,
+    quantise,
+    round_weights,
+)
 
 
 class Products(ABC):
-    """Writes products into `graph`."""
+    """Writes products into `graph`.
+
+    flat: whether rows are (text × piece, width) or stay (text, piece, width).
+    """
+
+    flat: ClassVar[bool]
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
 
     @abstractmethod
-    def apply_parts(self, rows: str, layer: nn.Linear, *outputs: slice) -> list[str]:
-        """X Wᵀ + b for several parts of the layer's outputs; the rows are prepared once for all."""
+    def apply(self, rows: Symbol, layer: nn.Linear, *outputs: slice) -> list[Symbol]:
+        """X Wᵀ + b for some parts of the layer's outputs; the rows are prepared once for all."""
 
     @abstractmethod
-    def look_up(self, table: Tensor, places: str) -> str:
+    def look_up(self, table: Tensor, places: Symbol) -> Symbol:
         """Entries of a large table. (text, piece) → (text, piece, width)"""
-
-    @abstractmethod
-    def to_rows(self, values: str, width: int) -> str:
-        """(text, piece, width) as rows: the shape in which products are computed."""
-
-    @abstractmethod
-    def to_texts(self, rows: str, width: int) -> str:
-        """Rows as (text, piece, width)."""
-
-    def apply(self, rows: str, layer: nn.Linear) -> str:
-        """X Wᵀ + b."""
-        (product,) = self.apply_parts(rows, layer, slice(None))
-        return product
 
 
 class Float32(Products):
-    """As torch computes it.
+    """As torch computes it; only of flat rows does ONNX add an offset without another pass."""
 
-    Rows are (text × piece, width): only then does ONNX add an offset without another pass.
-    """
+    flat = True
 
-    def __init__(self, texts: Texts) -> None:
-        super().__init__(texts.graph)
-        self.texts = texts
+    def apply(self, rows: Symbol, layer: nn.Linear, *outputs: slice) -> list[Symbol]:
+        weight, offset = as_array(layer.weight), _offset_of(layer)
+        return [
+            self.graph.add("Gemm", rows, self.keep_weight(weight[part].T), offset[part])
+            for part in outputs
+        ]
 
-    def apply_parts(self, rows: str, layer: nn.Linear, *outputs: slice) -> list[str]:
-        graph, weight, offset = self.graph, as_array(layer.weight), offset_of(layer)
-        products = []
-        for part in outputs:
-            kept = self.keep_weight(weight[part].T)
-            products.append(graph.add("Gemm", rows, kept, graph.constant(offset[part])))
-        return products
-
-    def keep_weight(self, weight: NDArray[Any]) -> str:
-        """The name of a weight matrix in float32."""
+    def keep_weight(self, weight: Array) -> Symbol:
+        """A weight matrix in float32. (input, output)"""
         return self.graph.constant(weight)
 
-    def to_rows(self, values: str, width: int) -> str:
-        return self.graph.reshape(values, -1, width)
-
-    def to_texts(self, rows: str, width: int) -> str:
-        return self.texts.reshape(rows, -1, width)
-
-    def look_up(self, table: Tensor, places: str) -> str:
-        return self.graph.gather(self.graph.constant(as_array(table)), places)
+    def look_up(self, table: Tensor, places: Symbol) -> Symbol:
+        return self.graph.add("Gather", as_array(table), places)
 
 
 class Int16(Float32):
@@ -89,32 +77,59 @@ class Int16(Float32):
     that it reads.
     """
 
-    def keep_weight(self, weight: NDArray[Any]) -> str:
+    def keep_weight(self, weight: Array) -> Symbol:
         numbers, steps = _to_int16(weight, axis=0)  # (input, output), (1, output)
-        return self._widen(self.graph.constant(numbers), self.graph.constant(steps))
+        return self.graph.cast(self.graph.constant(numbers), np.float32) * steps
 
-    def look_up(self, table: Tensor, places: str) -> str:
+    def look_up(self, table: Tensor, places: Symbol) -> Symbol:
         numbers, steps = _to_int16(as_array(table), axis=1)  # (entry, width), (entry, 1)
-        narrow = self.graph.gather(self.graph.constant(numbers), places)
-        return self._widen(narrow, self.graph.gather(self.graph.constant(steps), places))
-
-    def _widen(self, numbers: str, steps: str) -> str:
-        return self.graph.times(self.graph.cast(numbers, np.float32), steps)
+        narrow = self.graph.add("Gather", numbers, places)
+        return self.graph.cast(narrow, np.float32) * self.graph.add("Gather", steps, places)
 
 
-def _to_int16(weight: NDArray[Any], *, axis: int) -> tuple[NDArray[Any], NDArray[Any]]:
+class Int8(Products):
+    """Every layer's weights in int8 with a scale per output; tables in int8 with a scale per row
+    (int8.py). known: the inputs of every layer.
+    """
+
+    flat = False
+
+    def __init__(self, graph: Graph, known: Mapping[nn.Linear, Inputs]) -> None:
+        super().__init__(graph)
+        self.known = known
+
+    def apply(self, rows: Symbol, layer: nn.Linear, *outputs: slice) -> list[Symbol]:
+        weight, offset, inputs = as_array(layer.weight), _offset_of(layer), self.known[layer]
+        factors = inputs.factors()  # (input,)
+        if (factors > 1).any():
+            rows, weight, inputs = rows * (1 / factors), weight * factors, inputs.divide(factors)
+        scale, zero = inputs.steps()
+        quantised = self.graph.add("QuantizeLinear", rows, scale, zero)
+        products = []
+        for part in outputs:
+            # (output, input), (output, 1)
+            steps, scales = round_weights(weight[part], inputs.covariance)
+            corrected = offset[part] + (weight[part] - steps * scales) @ inputs.mean
+            rest = (scale, scales[:, 0], zero, "", corrected)
+            products.append(self.graph.add("MatMulIntegerToFloat", quantised, steps.T, *rest))
+        return products
+
+    def look_up(self, table: Tensor, places: Symbol) -> Symbol:
+        rows = as_array(table)
+        # (entry, width), (entry, 1)
+        steps, scales = quantise(rows, np.abs(rows).max(1, keepdims=True), HIGHEST_IN_TABLE)
+        narrow = self.graph.add("Gather", steps, places)
+        return self.graph.cast(narrow, np.float32) * self.graph.add("Gather", scales, places)
+
+
+def _to_int16(weight: Array, *, axis: int) -> tuple[NDArray[np.int16], Array]:
     """Whole numbers and their steps; the largest along `axis` is ±32,767."""
     largest = np.abs(weight).max(axis=axis, keepdims=True)
     steps = np.where(largest > 0, largest / 32767, 1).astype(np.float32)
-    numbers = np.clip(np.rint(weight / steps), -32767, 32767)
-    return numbers.astype(np.int16), steps
+    return np.clip(np.rint(weight / steps), -32767, 32767).astype(np.int16), steps
 
 
-def as_array(tensor: Tensor) -> NDArray[Any]:
-    return tensor.detach().float().cpu().numpy().astype(np.float32, copy=False)
-
-
-def offset_of(layer: nn.Linear) -> NDArray[Any]:
+def _offset_of(layer: nn.Linear) -> Array:
     """The layer's offset; zeros where it has none. (output,)"""
     if layer.bias is None:
         return np.zeros(layer.out_features, dtype=np.float32)
