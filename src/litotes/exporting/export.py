@@ -254,8 +254,8 @@ def measure_losses(
     losses = []
     for name, task in model.classifier.tasks.items():
         gold = [example.labels.get(name) for example in examples]
-        both = (np.concatenate([one[name] for one in side]) for side in (before, after))
-        losses.append(compare(task, model.calibration_of(name), *both, gold))
+        own = [np.concatenate([one[name] for one in side]) for side in (before, after)]
+        losses.append(compare(task, model.calibration_of(name), own[0], own[1], gold))
     return losses
 
 
@@ -276,7 +276,7 @@ def compare(
     apply = apply_to_each if task.multi_label else Calibration.apply
     labels_before, before = apply(calibration, torch_logits)
     labels_after, after = apply(calibration, logits)
-    differs = labels_before != labels_after  # (text,), or (text, class)
+    differs: Array = labels_before != labels_after  # (text,), or (text, class)
     # by how much torch preferred its label to the other one: where a threshold decides, twice the
     # distance from it, which is the same for a threshold of one half
     if task.multi_label:

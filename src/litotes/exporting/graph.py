@@ -189,7 +189,7 @@ class Graph:
 
     # The operators that need more than their name
 
-    def slice(self, values: Symbol, start: Any, end: Any, *, axis: int = 0) -> Symbol:
+    def slice(self, values: Any, start: Any, end: Any, *, axis: int = 0) -> Symbol:
         """values[start:end] along an axis; start and end: vectors of one whole number, or numbers.
 
         end None: to the end.
@@ -199,7 +199,7 @@ class Graph:
             bounds[1] = (np.iinfo(np.int64).max,)
         return self.add("Slice", values, *bounds, (axis,))
 
-    def cast(self, values: Symbol, dtype: type[np.generic]) -> Symbol:
+    def cast(self, values: Any, dtype: type[np.generic]) -> Symbol:
         return self.add("Cast", values, to=_TYPE_NUMBERS[dtype])
 
     def range(self, start: Any, end: Any) -> Symbol:

@@ -20,7 +20,7 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -32,8 +32,9 @@ from litotes.core.registry import unknown_name
 from litotes.core.storage import json_bytes, write_bytes
 from litotes.core.values import Task
 from litotes.core.version import __version__
+from litotes.encoder.operations import Encoding
 from litotes.encoder.tokenizer import Pieces
-from litotes.encoder.walk import Encoding, GoOn, walk
+from litotes.encoder.walk import GoOn, walk
 from litotes.exporting.graph import Graph, Symbol, Value, model_bytes
 from litotes.exporting.int8 import measure_inputs
 from litotes.exporting.onnx_operations import OnnxOperations
@@ -148,7 +149,7 @@ class _Writer:
         layers = () if exits is None else exits.rule.inner_layers
         classifier = self.model.classifier
         walk_all = partial(
-            walk, ops, classifier.encoder, ops.batch, firsts_only=classifier.firsts_only
+            walk, ops, classifier.encoder, cast(Any, ops.batch), firsts_only=classifier.firsts_only
         )
         if not layers:
             logits: Mapping[str, Symbol] = walk_all(read=self._read)

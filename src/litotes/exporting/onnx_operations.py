@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -30,17 +30,15 @@ from torch import Tensor, nn
 
 from litotes.core.errors import UserError
 from litotes.encoder.attention.entmax import Entmax
-from litotes.encoder.attention.pruning import Plan
 from litotes.encoder.attention.simplex import MOST_ROUNDS
 from litotes.encoder.attention.softmax import Softmax
 from litotes.encoder.encoder import Attention, Embeddings, Encoder
-from litotes.encoder.operations import Choice, Operations, Seen, Wanted
+from litotes.encoder.layout import Plan
+from litotes.encoder.operations import Choice, Operations, Seen, State, Wanted
 from litotes.encoder.torch_operations import lstm_weights, rotary_angles
 from litotes.exporting.graph import Graph, Symbol, Value
-from litotes.exporting.products import Products, as_array
-
-if TYPE_CHECKING:
-    from litotes.encoder.walk import State
+from litotes.exporting.int8 import as_array
+from litotes.exporting.products import Products
 
 ACTIVATIONS: dict[str, tuple[str, dict[str, str]]] = {
     "gelu": ("Gelu", {}),
@@ -254,7 +252,7 @@ class OnnxOperations(Operations):
     def _width(self, x: Symbol) -> int:
         return self._widths.get(x.name, self.encoder.spec.width)
 
-    def _gather(self, values: Symbol, places: Symbol) -> Symbol:
+    def _gather(self, values: Any, places: Symbol) -> Symbol:
         """Of every text its own places: (text, piece, …), (text, place) → (text, place, …)"""
         indices = self.graph.add("Unsqueeze", places, (2,))
         return self.graph.add("GatherND", values, indices, batch_dims=1)
@@ -394,7 +392,7 @@ class OnnxOperations(Operations):
         if type(attention.weighting) is Softmax and used is None:
             # ONNX's own operator for attention says it all
             inputs = [query, key, value, *(() if bias is None else (bias,))]
-            attributes = {"q_num_heads": n_heads, "kv_num_heads": n_heads}
+            attributes: dict[str, Any] = {"q_num_heads": n_heads, "kv_num_heads": n_heads}
             if attention.disentangled is not None:  # else the operator scales as we do
                 attributes["scale"] = scale
             if wanted:
@@ -807,7 +805,7 @@ class OnnxOperations(Operations):
         for read, direction, suffix in ((first, "forward", ""), (steps, "reverse", "_reverse")):
             gates = [_reorder_gates(as_array(one)) for one in lstm_weights(lstm, suffix)]
             weights = (*gates[:2], np.concatenate(gates[2:]))
-            attributes = {"hidden_size": lstm.hidden_size, "direction": direction}
+            attributes: dict[str, Any] = {"hidden_size": lstm.hidden_size, "direction": direction}
             inputs = (read, *(one[None] for one in weights))
             _, last = graph.add_several("LSTM", *inputs, n_outputs=2, **attributes)
             states.append(graph.add("Reshape", last, (-1, lstm.hidden_size)))
@@ -902,8 +900,8 @@ def _entmax_powers(
         logarithm = graph.add("Log", graph.add("Max", v, _TINY))
         lower = graph.add("Exp", logarithm * (beta - 1).astype(np.float32))
     powers = lower * v
-    sums = (graph.add("ReduceSum", one, (-1,), keepdims=1) for one in (lower, powers))
-    return (powers, *sums)
+    lower, total = (graph.add("ReduceSum", one, (-1,), keepdims=1) for one in (lower, powers))
+    return powers, lower, total
 
 
 def _reorder_gates(values: NDArray[Any]) -> NDArray[Any]:
