@@ -17,10 +17,10 @@ from bench.batching import split
 from bench.lines import BenchResult, Candidate, time_lines
 from litotes.core.progress import Watch, ignore_progress
 from litotes.encoder import pretrained
-from litotes.encoder.attention.observer import LayerTrace
 from litotes.encoder.encoder import Encoder
 from litotes.encoder.layout import Batch
 from litotes.encoder.packing import pack
+from litotes.encoder.walk import LayerTrace
 from litotes.explanation.effective_attention import (
     Attended,
     effective_attention,

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from bench.lines import BenchResult, Candidate, time_lines
 from litotes.core.progress import Watch, ignore_progress
-from litotes.encoder.attention.simplex import entmax as ours
+from litotes.encoder.simplex import entmax as ours
 
 LENGTHS = (128, 512)
 N_ATTENTION_HEADS = 12

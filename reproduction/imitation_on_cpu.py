@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import BertConfig, BertModel
 
-from litotes.encoder.config import config_from_spec
+from litotes.encoder.families import config_from_spec
+from litotes.encoder.pretrained import load_family_tensors, to_family_tensors
 from litotes.encoder.tokenizer import Pieces
-from litotes.encoder.weights import load_family_tensors, to_family_tensors
 from litotes.model.checkpoint import Model, average_models, load_model, save_model
 from reproduction.imitated_texts import ASKED, VARIANT, read_texts
 from reproduction.imitation import (

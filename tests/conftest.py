@@ -26,9 +26,9 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 
 from litotes.core.storage import write_bytes
 from litotes.encoder import pretrained
-from litotes.encoder.config import spec_from_config
 from litotes.encoder.encoder import Encoder
-from litotes.encoder.weights import to_family_tensors
+from litotes.encoder.families import spec_from_config
+from litotes.encoder.pretrained import to_family_tensors
 from litotes.model.builtin import LIGHT_VARIABLE
 from litotes.training.recipe import Recipe
 from litotes.training.run import train

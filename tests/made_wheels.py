@@ -10,7 +10,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 from litotes.core.errors import UserError
 from litotes.core.storage import sha256_of
-from litotes.encoder.fetchable import Fetchable, Package
+from litotes.encoder.fetching import Fetchable, Package
 
 N_PIECES = 3
 

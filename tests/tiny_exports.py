@@ -11,7 +11,7 @@ import torch
 
 from litotes.core.values import Task
 from litotes.encoder.encoder import Encoder
-from litotes.encoder.spec import EncoderSpec
+from litotes.encoder.families import EncoderSpec
 from litotes.encoder.tokenizer import Pieces, PieceTokenizer
 from litotes.exporting.model_graph import build_onnx, write_export
 from litotes.model.calibration import Calibration

@@ -13,11 +13,11 @@ import torch
 from torch import nn
 
 from bench.subject import fresh_model, with_pruning
-from litotes.encoder.attention.learned import Learned
+from litotes.encoder.attention.pruning import Learned
 from litotes.encoder.encoder import Encoder
+from litotes.encoder.families import EncoderSpec
 from litotes.encoder.pretrained import Pretrained
 from litotes.encoder.reshaping import rebuild_encoder
-from litotes.encoder.spec import EncoderSpec
 from litotes.model.checkpoint import Model
 from litotes.model.heads import Head, HeadPerTask
 from litotes.pruning.cost import flops

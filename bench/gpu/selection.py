@@ -74,7 +74,7 @@ def importance(bench: GpuBench) -> GpuGroup:
 
 
 def _attention(bench: GpuBench, name: str) -> Candidate:
-    from litotes.encoder.attention.rule import RowRule
+    from litotes.encoder.attention.weighting import RowRule
     from litotes.kernels.attention import Wanted, packed_attention
 
     lengths = _lengths_of_a_bucket(bench)

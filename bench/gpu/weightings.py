@@ -18,14 +18,12 @@ from bench.gpu.context import GpuBench
 from bench.gpu.inputs import N_ATTENTION_HEADS, Inputs
 from bench.gpu.turns import GpuGroup, time_in_guarded_turns
 from bench.lines import BenchResult, Candidate
-from litotes.encoder.attention.block_top_k import BlockTopK
 from litotes.encoder.attention.entmax import Entmax
-from litotes.encoder.attention.softmax import Softmax
-from litotes.encoder.attention.top_k import TopK
-from litotes.encoder.attention.weighting import Weighting, affinities
+from litotes.encoder.attention.top_k import BlockTopK, TopK
+from litotes.encoder.attention.weighting import Softmax, Weighting, affinities
 
 if TYPE_CHECKING:
-    from litotes.encoder.attention.rule import RowRule
+    from litotes.encoder.attention.weighting import RowRule
 
 LENGTHS = (128, 512)
 N_TEXTS = 64
@@ -100,7 +98,7 @@ def our_weightings() -> dict[str, Ours]:
 
 
 def _rule(name: str, device: torch.device, alpha: Tensor | None = None) -> RowRule:
-    from litotes.encoder.attention.rule import RowRule
+    from litotes.encoder.attention.weighting import RowRule
 
     if alpha is None:
         return RowRule(name)
@@ -108,7 +106,7 @@ def _rule(name: str, device: torch.device, alpha: Tensor | None = None) -> RowRu
 
 
 def _choosing_rule(name: str, block: int, device: torch.device) -> RowRule:
-    from litotes.encoder.attention.rule import RowRule, kept_counts
+    from litotes.encoder.attention.weighting import RowRule, kept_counts
 
     return RowRule(name, kept=kept_counts(1 - SPARSITY, device), block=block)
 

@@ -27,8 +27,8 @@ import torch
 from litotes.core.errors import UserError
 from litotes.core.values import Prediction, Task
 from litotes.encoder.encoder import Encoder
+from litotes.encoder.families import EncoderSpec
 from litotes.encoder.pretrained import load_tokenizer
-from litotes.encoder.spec import EncoderSpec
 from litotes.exporting.export import export_models
 from litotes.model.builtin import BUILTIN, resolve_model
 from litotes.model.calibration import Calibration

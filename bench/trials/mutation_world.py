@@ -15,9 +15,9 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from litotes.core.errors import Stopped
 from litotes.core.progress import Watch
 from litotes.core.storage import MANIFEST, write_bytes, write_json
-from litotes.encoder.config import spec_from_config
 from litotes.encoder.encoder import Encoder
-from litotes.encoder.weights import to_family_tensors
+from litotes.encoder.families import spec_from_config
+from litotes.encoder.pretrained import to_family_tensors
 from litotes.prediction import table_jobs
 from litotes.prediction.predictor import BatchPredictor, Predictor
 from litotes.prediction.table_jobs import local_runner, predict_to_folder

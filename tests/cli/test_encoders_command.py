@@ -7,8 +7,7 @@ import pytest
 from made_wheels import FakePip, make_fetchable
 
 from litotes.cli.main import main
-from litotes.encoder.fetchable import FETCHABLE
-from litotes.encoder.fetching import fetch_encoder
+from litotes.encoder.fetching import FETCHABLE, fetch_encoder
 
 
 @pytest.fixture(autouse=True)

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from litotes.encoder.attention.pruning import Plan
 from litotes.encoder.encoder import Block, Encoder
+from litotes.encoder.families import EncoderSpec
 from litotes.encoder.layout import Batch, Layout
 from litotes.encoder.operations import Seen
-from litotes.encoder.spec import EncoderSpec
 from litotes.encoder.torch_operations import TORCH
 from litotes.encoder.walk import State, second_half
 

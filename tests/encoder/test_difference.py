@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from litotes.core.errors import UserError
-from litotes.encoder.difference import from_difference, to_difference
+from litotes.encoder.pretrained import from_difference, to_difference
 
 
 def made() -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from litotes.core.errors import UserError
-from litotes.encoder.attention import simplex
+from litotes.encoder import simplex
 from litotes.encoder.attention.entmax import Entmax
-from litotes.encoder.attention.simplex import entmax
+from litotes.encoder.simplex import entmax
 
 package = pytest.importorskip("entmax")
 

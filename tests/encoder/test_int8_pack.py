@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from litotes.encoder import pretrained
-from litotes.encoder.int8_pack import read_pack
+from litotes.encoder.fetching import read_pack
 from litotes.encoder.packing import pack
 
 WIDTH, INNER, GROUP = 8, 16, 4

@@ -15,8 +15,8 @@ pytest.importorskip("triton", reason="Triton is not installed: pip install -e .[
 
 
 from litotes.encoder.encoder import Encoder
+from litotes.encoder.families import EncoderSpec
 from litotes.encoder.layout import Batch, Layout
-from litotes.encoder.spec import EncoderSpec
 from litotes.kernels import triton_operations
 from litotes.kernels.route import RoutePlan, Sizes
 from litotes.kernels.triton_operations import (

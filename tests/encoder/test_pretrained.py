@@ -16,10 +16,9 @@ from safetensors.torch import save_file
 from litotes.core.errors import UserError
 from litotes.data.sources import load as load_corpus
 from litotes.encoder import pretrained
-from litotes.encoder.bundled import BUNDLED
-from litotes.encoder.fetchable import fetched_folder
+from litotes.encoder.fetching import BUNDLED, find_folder
 from litotes.encoder.packing import pack
-from litotes.encoder.weights import to_family_tensors
+from litotes.encoder.pretrained import to_family_tensors
 
 
 @pytest.fixture
@@ -38,7 +37,8 @@ def test_bundled_encoder_is_found_without_importing_its_package() -> None:
 
 def test_bundled_weights_are_checked_before_use(monkeypatch: pytest.MonkeyPatch) -> None:
     bundled = BUNDLED["minilm"]
-    monkeypatch.setitem(BUNDLED, "minilm", replace(bundled, sha256="0" * 64))
+    files = dict(bundled.files) | {"model.safetensors": "0" * 64}
+    monkeypatch.setitem(BUNDLED, "minilm", replace(bundled, files=files))
     with pytest.raises(UserError, match="sha256"):
         pretrained.load("minilm")
 
@@ -59,7 +59,7 @@ def test_bundled_weights_equal_transformers_on_100_besstie_texts(shared_data: Pa
 @pytest.mark.slow
 @torch.no_grad()
 def test_fetched_weights_equal_transformers_on_100_besstie_texts(shared_data: Path) -> None:
-    if fetched_folder("mpnet") is None:
+    if find_folder("mpnet") is None:
         pytest.skip("mpnet is not on this machine: litotes encoders get mpnet")
     corpus = load_corpus(f"besstie:{shared_data / 'besstie'}").where(split="valid")
     texts = [example.text for example in corpus.examples[::23]][:100]

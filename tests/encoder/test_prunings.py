@@ -14,15 +14,14 @@ from masked_walk import masked_walk
 from litotes.core.errors import UserError
 from litotes.core.registry import options_of
 from litotes.encoder.attention import PRUNINGS, WEIGHTINGS
-from litotes.encoder.attention.observer import LayerTrace
 from litotes.encoder.attention.pruning import Plan
 from litotes.encoder.encoder import Encoder
+from litotes.encoder.families import EncoderSpec
 from litotes.encoder.layout import Batch, Layout
 from litotes.encoder.packing import pack
-from litotes.encoder.spec import EncoderSpec
 from litotes.encoder.tokenizer import Pieces
 from litotes.encoder.torch_operations import FUSED, TORCH, Rows
-from litotes.encoder.walk import second_half
+from litotes.encoder.walk import LayerTrace, second_half
 
 SIZES = {
     "n_vocabulary": 60,

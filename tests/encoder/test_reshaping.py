@@ -9,17 +9,17 @@ import torch
 
 from litotes.core.errors import UserError
 from litotes.encoder.encoder import Encoder
+from litotes.encoder.families import EncoderSpec
 from litotes.encoder.layout import Batch
 from litotes.encoder.packing import pack
-from litotes.encoder.reshaping import keep_heads, rebuild_encoder
-from litotes.encoder.spec import EncoderSpec
-from litotes.encoder.tokenizer import Pieces
-from litotes.encoder.weights import (
+from litotes.encoder.pretrained import (
     extra_tensors,
     load_extra_tensors,
     load_family_tensors,
     to_family_tensors,
 )
+from litotes.encoder.reshaping import keep_heads, rebuild_encoder
+from litotes.encoder.tokenizer import Pieces
 
 SIZES = {
     "n_vocabulary": 40,

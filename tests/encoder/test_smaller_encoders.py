@@ -11,9 +11,8 @@ import torch
 from litotes.core.errors import UserError
 from litotes.encoder import pretrained
 from litotes.encoder.encoder import Encoder
-from litotes.encoder.narrowing import narrow
 from litotes.encoder.packing import pack
-from litotes.encoder.reshaping import evenly_spaced, keep_layers, layers_to_keep
+from litotes.encoder.reshaping import evenly_spaced, keep_layers, layers_to_keep, narrow
 
 
 def test_layers_are_spaced_evenly_and_end_with_the_last() -> None:

@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from litotes.core.errors import UserError
-from litotes.encoder.attention.block_top_k import BlockTopK
-from litotes.encoder.attention.top_k import SelectiveSoftmax, TopK
+from litotes.encoder.attention.top_k import BlockTopK, SelectiveSoftmax, TopK
 
 HEADS = 2
 

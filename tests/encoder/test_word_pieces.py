@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from litotes.encoder.packing import pack_windows, read_whole, read_windows
 from litotes.encoder.pretrained import Pretrained
-from litotes.encoder.word_pieces import pack_windows, read_whole, read_windows
 
 
 def test_every_piece_of_a_word_is_its_own(shared_tiny: Pretrained) -> None:

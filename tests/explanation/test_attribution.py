@@ -14,7 +14,7 @@ from tiny_models import TEXTS, model_of, observations_of
 
 from litotes.core.values import Task
 from litotes.encoder import pretrained
-from litotes.encoder.attention.observer import TextAttention
+from litotes.encoder.walk import TextAttention
 from litotes.explanation.attribution import METHODS, Question, by_weight
 from litotes.explanation.inside import IntegratedGradients, blank_words, embed, roll_out
 from litotes.explanation.observation import observe

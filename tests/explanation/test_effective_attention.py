@@ -12,8 +12,8 @@ from torch import Tensor
 
 from litotes.data.sources import load
 from litotes.encoder import pretrained
-from litotes.encoder.attention.observer import LayerTrace, TextAttention
 from litotes.encoder.packing import pack
+from litotes.encoder.walk import LayerTrace, TextAttention
 from litotes.explanation.effective_attention import effective_attention, effective_attentions
 
 N_EACH = 20

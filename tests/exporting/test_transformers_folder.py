@@ -16,9 +16,8 @@ from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTok
 from litotes.cli.main import main
 from litotes.core.errors import UserError
 from litotes.core.values import Task
-from litotes.encoder.config import spec_from_config
 from litotes.encoder.encoder import Encoder
-from litotes.encoder.families import FAMILIES
+from litotes.encoder.families import FAMILIES, spec_from_config
 from litotes.encoder.pretrained import Pretrained
 from litotes.exporting.transformers_folder import _CLASSIFIERS, export_to_transformers
 from litotes.model.calibration import Calibration

@@ -12,12 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from litotes.encoder.attention.block_top_k import BlockTopK
 from litotes.encoder.attention.entmax import Entmax
-from litotes.encoder.attention.rule import LONGEST, RowRule, kept_counts
-from litotes.encoder.attention.softmax import Softmax
-from litotes.encoder.attention.top_k import TopK
-from litotes.encoder.attention.weighting import Weighting
+from litotes.encoder.attention.top_k import BlockTopK, TopK
+from litotes.encoder.attention.weighting import LONGEST, RowRule, Softmax, Weighting, kept_counts
 from litotes.kernels.attention import Attended, DistanceBias, Packed, Wanted, packed_attention
 from litotes.kernels.tiles import Shape, Tiles, shapes_for, tile_numbers
 

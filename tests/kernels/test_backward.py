@@ -18,7 +18,7 @@ from cases import (
     tiles_of,
 )
 
-from litotes.encoder.attention.rule import RowRule
+from litotes.encoder.attention.weighting import RowRule
 from litotes.kernels.attention import Packed, Wanted, packed_attention
 
 CLOSE = {torch.float32: 2e-5, torch.float16: 3e-3}

@@ -20,7 +20,7 @@ from cases import (
     run_kernels,
 )
 
-from litotes.encoder.attention.rule import LONGEST, RowRule
+from litotes.encoder.attention.weighting import LONGEST, RowRule
 from litotes.kernels import attention
 from litotes.kernels.attention import Blocks
 

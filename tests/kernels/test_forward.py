@@ -18,7 +18,7 @@ from cases import (
     run_kernels,
 )
 
-from litotes.encoder.attention.rule import RowRule
+from litotes.encoder.attention.weighting import RowRule
 from litotes.kernels.attention import Packed, attend
 from litotes.kernels.tiles import Shape, Tiles
 

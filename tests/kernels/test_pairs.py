@@ -9,8 +9,8 @@ pytest.importorskip("triton", reason="Triton is not installed: its kernels are n
 
 from cases import Case, all_rules, forward_error
 
-from litotes.encoder.attention.rule import RowRule
-from litotes.encoder.attention.simplex import entmax
+from litotes.encoder.attention.weighting import RowRule
+from litotes.encoder.simplex import entmax
 from litotes.kernels.attention import Packed, attend
 from litotes.kernels.tiles import HALVES, PAIRED, Tiles
 

@@ -19,7 +19,7 @@ from selection_cases import (
 )
 from torch import Tensor
 
-from litotes.encoder.attention.cascade import Cascade
+from litotes.encoder.attention.pruning import Cascade
 from litotes.encoder.layout import Layout
 from litotes.encoder.operations import Seen
 from litotes.encoder.torch_operations import FUSED, TORCH, Leaving

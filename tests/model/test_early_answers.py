@@ -16,9 +16,9 @@ from litotes.core.registry import options_of
 from litotes.core.values import Task
 from litotes.encoder.attention import PRUNINGS
 from litotes.encoder.encoder import Encoder
+from litotes.encoder.families import EncoderSpec
 from litotes.encoder.layout import Batch
 from litotes.encoder.packing import pack
-from litotes.encoder.spec import EncoderSpec
 from litotes.encoder.tokenizer import Pieces
 from litotes.encoder.walk import Encoding, GoOn
 from litotes.model.calibration import Calibration

@@ -8,8 +8,8 @@ import torch
 from litotes.core.errors import UserError
 from litotes.core.values import Task
 from litotes.encoder import pretrained
+from litotes.encoder.packing import pack_windows, read_whole
 from litotes.encoder.pretrained import Pretrained
-from litotes.encoder.word_pieces import pack_windows, read_whole
 from litotes.model.classifier import WordModel
 from litotes.model.heads import WORD_HEADS
 

@@ -20,7 +20,7 @@ from tiny_exports import SARCASM, encoder_of, model_of, text_of
 
 from litotes import exporting
 from litotes.core.errors import UserError
-from litotes.encoder.attention import simplex
+from litotes.encoder import simplex
 from litotes.exporting.model_graph import build_onnx
 from litotes.prediction import onnx_file
 from litotes.prediction.onnx_runtime import OnnxSession

@@ -11,9 +11,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from litotes.encoder.encoder import Encoder
+from litotes.encoder.families import EncoderSpec
 from litotes.encoder.packing import pack
 from litotes.encoder.reshaping import keep_heads
-from litotes.encoder.spec import EncoderSpec
 from litotes.encoder.tokenizer import Pieces
 from litotes.pruning.cost import evaluation_plan, flops
 

@@ -9,7 +9,7 @@ import torch
 
 from litotes.data.parallel import Pair, ParallelTexts
 from litotes.encoder.encoder import Encoder
-from litotes.encoder.spec import EncoderSpec
+from litotes.encoder.families import EncoderSpec
 from litotes.training.recipe import TranslationRecipe
 from litotes.training.translation.model import DecoderSpec, EncoderDecoder, draw_weights
 

@@ -20,8 +20,8 @@ from torch.optim import AdamW
 from litotes.core.errors import UserError
 from litotes.core.values import MISSING, Task
 from litotes.encoder.encoder import Encoder
+from litotes.encoder.families import EncoderSpec
 from litotes.encoder.packing import TextSet
-from litotes.encoder.spec import EncoderSpec
 from litotes.encoder.tokenizer import Pieces
 from litotes.kernels import encode as encoding_by
 from litotes.model.classifier import Classifier

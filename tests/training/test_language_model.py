@@ -13,9 +13,9 @@ from transformers import AutoConfig, AutoModelForMaskedLM, BertForPreTraining
 from litotes.core.errors import UserError
 from litotes.core.storage import write_json
 from litotes.core.values import MISSING
-from litotes.encoder.config import config_from_spec, spec_from_config
 from litotes.encoder.encoder import Encoder
-from litotes.encoder.weights import load_family_tensors
+from litotes.encoder.families import config_from_spec, spec_from_config
+from litotes.encoder.pretrained import load_family_tensors
 from litotes.training.pretraining.language_model import (
     OUTPUT_NAMES,
     LanguageModel,

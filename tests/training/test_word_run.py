@@ -13,8 +13,8 @@ from litotes.cli.main import main
 from litotes.core.errors import Stopped, UserError
 from litotes.core.progress import Watch
 from litotes.data.words import cut_text
+from litotes.encoder.packing import Window
 from litotes.encoder.tokenizer import Pieces
-from litotes.encoder.word_pieces import Window
 from litotes.model.checkpoint import load_word_model
 from litotes.training.course import Run
 from litotes.training.recipe import WordRecipe, read_kind

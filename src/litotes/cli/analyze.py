@@ -136,7 +136,7 @@ def _load_base(
     only if that is a named encoder that is here.
     """
     from litotes.encoder import pretrained
-    from litotes.encoder.catalog import is_here
+    from litotes.encoder.pretrained import is_here
 
     if tuned_from is None and is_here(model.base):
         tuned_from = model.base

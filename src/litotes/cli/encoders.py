@@ -52,17 +52,16 @@ def run(options: argparse.Namespace) -> None:
 
 def _list(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, print_table
-    from litotes.encoder.catalog import named_encoders
+    from litotes.encoder.pretrained import named_encoders
 
-    encoders = list(named_encoders())
+    encoders = named_encoders()
     if options.json:
-        print_json([encoder.as_json() for encoder in encoders])
+        print_json(encoders)
         return
     rows = []
     for encoder in encoders:
-        size = f"not fetched ({encoder.n_download / 1e6:.0f} MB)"
-        where = size if encoder.folder is None else str(encoder.folder)
-        rows.append((encoder.name, encoder.about, where))
+        size = f"not fetched ({encoder['download_bytes'] / 1e6:.0f} MB)"
+        rows.append((encoder["name"], encoder["about"], encoder["folder"] or size))
     print_table(("encoder", "", "where"), rows)
 
 
@@ -85,18 +84,25 @@ def _get(options: argparse.Namespace) -> None:
 def _fetch(options: argparse.Namespace) -> Fetched:
     from litotes.cli.display import progress, say
     from litotes.core.errors import UserError
-    from litotes.encoder.bundled import BUNDLED, installed_folder
-    from litotes.encoder.catalog import check_encoder, check_name
-    from litotes.encoder.fetching import Fetched, fetch_encoder, fetch_from_hub
+    from litotes.core.registry import pick
+    from litotes.encoder.fetching import (
+        BUNDLED,
+        FETCHABLE,
+        Fetched,
+        fetch_encoder,
+        fetch_from_hub,
+        installed_folder,
+    )
+    from litotes.encoder.pretrained import check_encoder
 
     name, to = options.name, options.to
     if name is None:
         raise UserError("Say which encoder: `litotes encoders list` names them.")
-    check_name(name)
+    pick(FETCHABLE, name, "encoder")
     if to is not None and options.hub:
         raise UserError("--hub puts an encoder into the Hub's cache: leave out --to.")
     if name in BUNDLED and to is None and installed_folder(name) is not None:
-        return Fetched(name, check_encoder(name).folder, 0)
+        return Fetched(name, Path(check_encoder(name)["folder"]), 0)
     if options.hub:
         return fetch_from_hub(name)
     try:
@@ -110,17 +116,18 @@ def _fetch(options: argparse.Namespace) -> Fetched:
 def _check(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, print_lines
     from litotes.core.numbers import counted
-    from litotes.encoder.catalog import check_encoder, named_encoders
+    from litotes.encoder.pretrained import check_encoder, named_encoders
 
     names = [options.name]
     if options.name is None:
-        names = [encoder.name for encoder in named_encoders() if encoder.folder is not None]
+        names = [one["name"] for one in named_encoders() if one["folder"] is not None]
     checked = [check_encoder(name) for name in names]
     if options.json:
-        print_json([one.as_json() for one in checked])
+        print_json(checked)
         return
     for one in checked:
         print_lines(
-            f"{one.name} is whole: {counted(one.n_files, 'file')} verified in {one.folder}; a"
-            f" sentence of {one.n_pieces} pieces gives states of width {one.width}."
+            f"{one['name']} is whole: {counted(one['files_verified'], 'file')} verified in"
+            f" {one['folder']}; a sentence of {one['states'][0]} pieces gives states of width"
+            f" {one['states'][1]}."
         )

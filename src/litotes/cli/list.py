@@ -84,7 +84,7 @@ def _methods() -> dict[str, str]:
 
 def _encoders() -> dict[str, str]:
     from litotes.encoder.families import FAMILIES
-    from litotes.encoder.fetchable import FETCHABLE, describe_fetchable
+    from litotes.encoder.fetching import FETCHABLE, describe_fetchable
 
     encoders = {name: describe_fetchable(name) for name in FETCHABLE}
     families = ", ".join(FAMILIES)

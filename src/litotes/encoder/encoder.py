@@ -15,8 +15,8 @@ from torch.nn import functional
 from litotes.core.errors import UserError
 from litotes.core.registry import build, unknown_name
 from litotes.encoder.attention import PRUNINGS, WEIGHTINGS
+from litotes.encoder.families import EncoderSpec
 from litotes.encoder.layout import Batch, Layout
-from litotes.encoder.spec import EncoderSpec
 from litotes.encoder.torch_operations import ACTIVATIONS, TORCH
 from litotes.encoder.walk import Encoding, embed, walk, walk_layers
 

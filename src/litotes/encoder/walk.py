@@ -13,21 +13,22 @@ Post-norm Transformer encoder: Vaswani et al. 2017 (arXiv 1706.03762), Devlin et
     h_{l+1} = a_l + W₂ (act(W₁ n) ⊙ V n),  n = norm(a_l)        output = norm(h_L)
 
 Pieces leave between the two halves of a layer, before the output projection and the feed-forward
-part, which are three quarters of its work; texts leave after a layer with an exit. What is gone is
-gone from every tensor, and never comes back.
+part, which are three quarters of its work; texts leave after a layer with an exit. What is gone
+is gone from every tensor, and never comes back.
 
-This is the only forward pass there is. `ops` computes it: with gradients (torch_operations.py), by
-kernels on a GPU, or as the nodes of an ONNX file (operations.py).
+This is the only forward pass there is. `ops` computes it: with gradients (torch_operations.py),
+by kernels on a GPU, or as the nodes of an ONNX file (operations.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from litotes.encoder.attention.observer import LayerTrace, Observer
+from torch import Tensor
+
 from litotes.encoder.layout import Batch, Plan
 from litotes.encoder.operations import Encoding, Operations, Part, Seen, State, Texts, Value, Wanted
 
@@ -237,3 +238,95 @@ def _feed_forward(ops: Operations, block: Part, x: Value) -> Value:
         return ops.linear(block.outer, ops.linear(block.inner, x, block.activation))
     opened, gate = ops.linear_parts(block.inner, x, 2)
     return ops.linear(block.outer, ops.activate(block.activation, opened) * gate)
+
+
+# What an observer is shown
+
+
+@dataclass(frozen=True)
+class TextAttention:
+    """One text in one layer, live pieces alone.
+
+    heads: the attention heads shown, by the numbers they had before any were removed.
+    weights: (attention_head, query, key). value, mixed: (attention_head, piece, head_width), with
+    mixed = weights · value.
+    origin: the place in the text of each piece that came in; -1 for a fused piece, which stands for
+    those removed. (piece,)
+    stayed: the places of the pieces that went on. (piece,)
+    """
+
+    layer: int
+    heads: tuple[int, ...]
+    weights: Tensor
+    value: Tensor
+    mixed: Tensor
+    origin: Tensor
+    stayed: Tensor
+
+
+@dataclass(frozen=True)
+class LayerTrace:
+    """One layer's attention over a batch.
+
+    hidden: what came in, (piece, width).
+    heads: the attention heads of this layer's block, by their original numbers.
+    before, after: the state of the pieces that came in, and of those that went on.
+    """
+
+    layer: int
+    hidden: Tensor
+    heads: Sequence[int]
+    attention: Seen
+    before: State
+    after: State
+
+    def by_text(self) -> Iterator[TextAttention]:
+        """The texts of the batch, in order."""
+        lengths = self.before.texts.lengths
+        weights = _rows_by_text(self.attention.weights, lengths)
+        values = self.attention.value.split(lengths)
+        by_head = self.attention.mixed.unflatten(1, (len(self.heads), -1))
+        mixed = by_head.split(lengths)
+        origins = self.before.origin.split(lengths)
+        stayed = self.after.origin.split(self.after.texts.lengths)
+        for text, parts in enumerate(zip(weights, values, mixed, origins, stayed, strict=True)):
+            yield self._of_text(text, *parts)
+
+    def _of_text(
+        self,
+        text: int,
+        weights: Tensor,
+        value: Tensor,
+        mixed: Tensor,
+        origin: Tensor,
+        stayed: Tensor,
+    ) -> TextAttention:
+        """value, mixed: (piece, attention_head, head_width), of all attention heads."""
+        heads = list(self.heads)
+        used = None if self.before.heads is None else self.before.heads.used
+        if used is not None:
+            heads = used[text].tolist()
+            # pruned heads have no weights to show
+            value, mixed = value[:, heads], mixed[:, heads]
+        return TextAttention(
+            layer=self.layer,
+            heads=tuple(heads),
+            weights=weights,
+            value=value.transpose(0, 1),
+            mixed=mixed.transpose(0, 1),
+            origin=origin,
+            stayed=stayed,
+        )
+
+
+Observer = Callable[[LayerTrace], None]
+"""Called with each layer's trace, in order."""
+
+
+def _rows_by_text(blocks: Sequence[Tensor], lengths: Sequence[int]) -> Iterator[Tensor]:
+    """The weights of every text, (attention_head, query, key), without the padding a block of
+    several texts has.
+    """
+    rows = (row for block in blocks for row in block)
+    for row, length in zip(rows, lengths, strict=True):
+        yield row[:, :length, :length]

@@ -16,11 +16,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from litotes.encoder.attention.observer import TextAttention
 from litotes.encoder.layout import Layout
 from litotes.encoder.packing import pack
 from litotes.encoder.tokenizer import Pieces
 from litotes.encoder.torch_operations import FUSED
+from litotes.encoder.walk import TextAttention
 from litotes.explanation.attribution import Method, Question, WordWeights, by_word
 
 _MOST_PIECES = 2048

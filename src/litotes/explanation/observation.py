@@ -13,10 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from litotes.encoder.attention.observer import LayerTrace, TextAttention
 from litotes.encoder.encoder import Encoder
 from litotes.encoder.packing import pack
 from litotes.encoder.tokenizer import ReadText
+from litotes.encoder.walk import LayerTrace, TextAttention
 from litotes.explanation.effective_attention import EffectiveAttention, effective_attentions
 from litotes.explanation.explanation import Trace
 from litotes.model.checkpoint import Model

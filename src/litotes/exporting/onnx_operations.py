@@ -30,11 +30,11 @@ from torch import Tensor, nn
 
 from litotes.core.errors import UserError
 from litotes.encoder.attention.entmax import Entmax
-from litotes.encoder.attention.simplex import MOST_ROUNDS
-from litotes.encoder.attention.softmax import Softmax
+from litotes.encoder.attention.weighting import Softmax
 from litotes.encoder.encoder import Attention, Embeddings, Encoder
 from litotes.encoder.layout import Plan
 from litotes.encoder.operations import Choice, Operations, Seen, State, Wanted
+from litotes.encoder.simplex import MOST_ROUNDS
 from litotes.encoder.torch_operations import lstm_weights, rotary_angles
 from litotes.exporting.graph import Graph, Symbol, Value
 from litotes.exporting.int8 import as_array

@@ -31,11 +31,9 @@ from litotes.core.errors import UserError
 from litotes.core.storage import check_is_free, json_bytes, write_folder
 from litotes.core.text import markdown
 from litotes.core.values import Task
-from litotes.encoder.config import config_from_spec
 from litotes.encoder.encoder import Encoder
-from litotes.encoder.families import FAMILIES
-from litotes.encoder.pretrained import tokenizer_config
-from litotes.encoder.weights import to_family_tensors
+from litotes.encoder.families import FAMILIES, config_from_spec
+from litotes.encoder.pretrained import to_family_tensors, tokenizer_config
 from litotes.model.checkpoint import Model, load_model
 from litotes.model.folder import ModelFolder
 from litotes.model.heads import HeadPerTask, Linear

@@ -17,7 +17,7 @@ import triton
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from litotes.encoder.attention.rule import LONGEST, RowRule
+from litotes.encoder.attention.weighting import LONGEST, RowRule
 from litotes.kernels.backward_kernels import (
     key_value_gradient,
     query_gradient,

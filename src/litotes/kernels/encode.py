@@ -14,11 +14,10 @@ import torch
 from torch import Tensor
 
 from litotes.core.errors import UserError
-from litotes.encoder.attention.observer import Observer
 from litotes.encoder.encoder import Encoder
 from litotes.encoder.layout import Batch, Layout
 from litotes.encoder.torch_operations import TORCH
-from litotes.encoder.walk import Encoding
+from litotes.encoder.walk import Encoding, Observer
 
 SWITCH = "LITOTES_KERNELS"
 

@@ -20,7 +20,7 @@ import torch
 import triton
 from torch import Tensor
 
-from litotes.encoder.attention.rule import LONGEST
+from litotes.encoder.attention.weighting import LONGEST
 from litotes.encoder.layout import Plan, round_share
 from litotes.kernels.selection import lay_out_stages
 from litotes.kernels.tiles import (

@@ -15,7 +15,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from litotes.encoder.attention.rule import LONGEST
+from litotes.encoder.attention.weighting import LONGEST
 from litotes.encoder.torch_operations import FUSED
 
 ROWS, COLUMNS = 16, 256

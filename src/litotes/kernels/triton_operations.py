@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from litotes.encoder.attention.pruning import Plan
-from litotes.encoder.attention.rule import LONGEST, RowRule
+from litotes.encoder.attention.weighting import LONGEST, RowRule
 from litotes.encoder.encoder import Attention, Embeddings, Encoder
 from litotes.encoder.layout import BucketLayout
 from litotes.encoder.operations import Choice, Seen, Wanted

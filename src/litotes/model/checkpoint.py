@@ -39,21 +39,21 @@ from litotes.core.values import WORD_KINDS
 from litotes.core.version import __version__
 from litotes.encoder import pretrained
 from litotes.encoder.attention import PRUNINGS, WEIGHTINGS
-from litotes.encoder.bundled import BUNDLED, bundled_weights
-from litotes.encoder.config import config_from_spec, spec_from_json
-from litotes.encoder.difference import from_difference, to_difference
 from litotes.encoder.encoder import Encoder
-from litotes.encoder.spec import EncoderSpec
-from litotes.encoder.tokenizer import PieceTokenizer
-from litotes.encoder.weights import (
+from litotes.encoder.families import EncoderSpec, config_from_spec, spec_from_json
+from litotes.encoder.fetching import BUNDLED, bundled_weights
+from litotes.encoder.pretrained import (
     check_fits,
     empty_encoder,
     extra_tensors,
+    from_difference,
     load_extra_tensors,
     load_family_tensors,
     read_tensors,
+    to_difference,
     to_family_tensors,
 )
+from litotes.encoder.tokenizer import PieceTokenizer
 from litotes.model.calibration import Calibration, LabelSets
 from litotes.model.classifier import Classifier, EarlyExits, WordModel
 from litotes.model.exits import TABLE

@@ -14,13 +14,11 @@ from litotes.core.errors import UserError
 from litotes.core.progress import TimedAction, Watch, time_in_turns
 from litotes.core.registry import can_name_task, pick
 from litotes.core.values import Task
-from litotes.encoder.attention.observer import Observer
 from litotes.encoder.encoder import Encoder
 from litotes.encoder.layout import Batch, Layout
-from litotes.encoder.packing import TextSet, batches_by_budget
+from litotes.encoder.packing import TextSet, WordBatch, batches_by_budget
 from litotes.encoder.torch_operations import TORCH
-from litotes.encoder.walk import Encoding, GoOn, walk
-from litotes.encoder.word_pieces import WordBatch
+from litotes.encoder.walk import Encoding, GoOn, Observer, walk
 from litotes.kernels.encode import encode
 from litotes.model.calibration import Calibration
 from litotes.model.exits import Exits, StaticTable

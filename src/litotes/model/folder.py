@@ -29,8 +29,8 @@ from litotes.core.text import one_line
 from litotes.core.values import CLASSIFICATION, KINDS, TRANSLATION, WORD_KINDS, Example, Task
 from litotes.core.version import __version__
 from litotes.data.corpus import example_key
-from litotes.encoder.bundled import BUNDLED, bundled_weights
-from litotes.encoder.config import spec_from_json
+from litotes.encoder.families import spec_from_json
+from litotes.encoder.fetching import BUNDLED, bundled_weights
 from litotes.encoder.tokenizer import PieceTokenizer
 from litotes.model.builtin import is_builtin, resolve_model
 from litotes.model.calibration import Calibration, LabelSets, check_label_sets

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from litotes.core.errors import UserError
 from litotes.encoder.operations import Operations, Texts, Value
+from litotes.encoder.packing import WordPlaces
 from litotes.encoder.torch_operations import TORCH
 from litotes.encoder.walk import Encoding
-from litotes.encoder.word_pieces import WordPlaces
 
 
 class Head(nn.Module, ABC):

@@ -24,7 +24,7 @@ from litotes.core.json_text import from_json, parse_json, read_small_file
 from litotes.core.machine import n_cores, this_processor
 from litotes.core.storage import sha256_of
 from litotes.core.text import harmless
-from litotes.encoder.config import spec_from_json
+from litotes.encoder.families import spec_from_json
 from litotes.encoder.tokenizer import Pieces, PieceTokenizer
 from litotes.model.exits import Outputs, StaticTier, join_outputs
 from litotes.model.folder import DESCRIPTION, HASHED, TOKENIZER, WEIGHTS, ModelFolder, name_model

@@ -27,7 +27,7 @@ from typing import Any
 
 from litotes.encoder.attention.pruning import Plan, Pruning
 from litotes.encoder.encoder import Encoder
-from litotes.encoder.spec import EncoderSpec
+from litotes.encoder.families import EncoderSpec
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,10 @@ from litotes.core.json_text import read_as
 from litotes.core.progress import prefix_watch
 from litotes.core.storage import make_folder, remove_folder, write_bytes, write_json
 from litotes.data.near_duplicates import Folds, assign_folds
-from litotes.encoder.attention.learned import Learned
+from litotes.encoder.attention.pruning import Learned
 from litotes.encoder.packing import TextSet, make_text_set
+from litotes.encoder.pretrained import read_tensors
 from litotes.encoder.reshaping import keep_heads, rebuild_encoder
-from litotes.encoder.weights import read_tensors
 from litotes.model.calibration import Calibration
 from litotes.model.classifier import Classifier
 from litotes.pruning.cost import flops

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from litotes.encoder.attention.learned import Learned
+from litotes.encoder.attention.pruning import Learned
 from litotes.encoder.packing import TextSet, lay_end_to_end
 from litotes.encoder.tokenizer import Pieces
 from litotes.encoder.walk import Encoding

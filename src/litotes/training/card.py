@@ -13,8 +13,7 @@ from typing import Any
 from litotes.core.json_text import to_json
 from litotes.core.text import harmless, markdown
 from litotes.core.values import KINDS
-from litotes.encoder.bundled import BUNDLED
-from litotes.encoder.fetchable import FETCHABLE
+from litotes.encoder.fetching import BUNDLED, FETCHABLE
 from litotes.evaluation.evaluate import AnyScores, CellScores
 from litotes.evaluation.scores import RegressionScores
 from litotes.model.checkpoint import Model, SavedWordModel

@@ -20,8 +20,7 @@ from bench.gpu.opponents import AttendPacked, MakeAttention
 from bench.gpu.weightings import our_weightings
 from litotes.data.corpus import SENTIMENT
 from litotes.encoder import pretrained
-from litotes.encoder.attention.rule import RowRule
-from litotes.encoder.attention.weighting import Weighting
+from litotes.encoder.attention.weighting import RowRule, Weighting
 from litotes.encoder.layout import Layout
 from litotes.model.checkpoint import Model, save_model
 from litotes.model.classifier import Classifier

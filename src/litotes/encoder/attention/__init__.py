@@ -3,15 +3,10 @@
 A new weighting or pruning is one file and one line in its table.
 """
 
-from litotes.encoder.attention.block_top_k import BlockTopK
-from litotes.encoder.attention.cascade import Cascade
 from litotes.encoder.attention.entmax import Entmax
-from litotes.encoder.attention.keep_all import KeepAll
-from litotes.encoder.attention.learned import Learned
-from litotes.encoder.attention.pruning import Pruning
-from litotes.encoder.attention.softmax import Softmax
-from litotes.encoder.attention.top_k import TopK
-from litotes.encoder.attention.weighting import Weighting
+from litotes.encoder.attention.pruning import Cascade, KeepAll, Learned, Pruning
+from litotes.encoder.attention.top_k import BlockTopK, TopK
+from litotes.encoder.attention.weighting import Softmax, Weighting
 
 WEIGHTINGS: dict[str, type[Weighting]] = {
     "softmax": Softmax,

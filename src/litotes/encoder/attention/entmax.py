@@ -14,8 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from litotes.core.errors import UserError
-from litotes.encoder.attention.rule import RowRule
-from litotes.encoder.attention.weighting import Weighting
+from litotes.encoder.attention.weighting import RowRule, Weighting
 from litotes.encoder.operations import Operations, Value
 from litotes.encoder.torch_operations import TORCH
 

@@ -1,23 +1,61 @@
-"""The first seam of attention: a weighting turns affinities into weights.
-
-    weights = simplex(affinity),   affinity[q, k] = query_q · key_k / √d + bias[q, k]
-
-A weighting is a module of its own in every block, so it may carry parameters (one number per
-attention head, say). Its options are the keyword arguments of its class. One that is written with
-`ops` alone (operations.py) trains, runs on a GPU and is exported without another line.
-"""
+"""How a weighting tells the kernels what to do with a row of affinities."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cache
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from litotes.encoder.attention.rule import RowRule
 from litotes.encoder.operations import Operations, Value
 from litotes.encoder.torch_operations import TORCH
+
+LONGEST = 1024
+"""The most pieces a text may have for its rows to lie on the chip whole."""
+
+
+@dataclass(frozen=True)
+class RowRule:
+    """What the kernels compute, by name (kernels/rules.py).
+
+    alpha: of each attention head, for `powers`. (attention_head,)
+    kept: how many of n keys, or of n blocks of keys, a row keeps, for n from 0 to LONGEST. (n,)
+    block: how many neighbours make a block.
+    """
+
+    name: str
+    alpha: Tensor | None = None
+    kept: Tensor | None = None
+    block: int = 1
+
+    @property
+    def chooses(self) -> bool:
+        """Whether some keys are chosen, and the others get nothing."""
+        return self.kept is not None
+
+
+@cache
+def kept_counts(share: float, device: torch.device) -> Tensor:
+    """⌈share × n⌉ for every n; 0.05 of 20 is 1, whatever floating point says. (n,)
+
+    Kept for good: a recorded pass goes on reading it.
+    """
+    counts = [math.ceil(share * n - 1e-9) for n in range(LONGEST + 1)]
+    return torch.tensor(counts, dtype=torch.int32).to(device)
+
+
+# The first seam of attention: a weighting turns affinities into weights.
+#
+#     weights = simplex(affinity),   affinity[q, k] = query_q · key_k / √d + bias[q, k]
+#
+# A weighting is a module of its own in every block, so it may carry parameters (one number per
+# attention head, say). Its options are the keyword arguments of its class. One that is written
+# with
+# `ops` alone (operations.py) trains, runs on a GPU and is exported without another line.
 
 
 class Weighting(nn.Module, ABC):
@@ -122,3 +160,49 @@ def affinities(query: Tensor, key: Tensor) -> Tensor:
         nothing, query.flatten(0, 1), key.flatten(0, 1).transpose(-1, -2), beta=0, alpha=scale
     )
     return products.unflatten(0, query.shape[:2])
+
+
+# softmax: every live key gets some weight. Vaswani et al. 2017, arXiv 1706.03762, §3.2.1.
+
+
+class Softmax(Weighting):
+    """Dense weights: w_k = exp(a_k) / Σ_j exp(a_j)."""
+
+    def forward(
+        self,
+        affinity: Value,
+        live: Value | None = None,
+        heads: Value | None = None,
+        *,
+        ops: Operations = TORCH,
+    ) -> Value:
+        return ops.softmax(affinity, live)
+
+    def row_rule(self, device: torch.device) -> RowRule:
+        return RowRule("softmax")
+
+    def attend(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        *,
+        live: Tensor | None = None,
+        bias: Tensor | None = None,
+        heads: Tensor | None = None,
+        dropout: float = 0.0,
+    ) -> Tensor:
+        """The same by torch's fused kernel, which never writes the weights to memory.
+
+        On a CPU that kernel has no dropout: torch falls back to separate operations there, with
+        more passes over the weights than the definition needs.
+        """
+        if dropout and query.device.type == "cpu":
+            return super().attend(
+                query, key, value, live=live, bias=bias, heads=heads, dropout=dropout
+            )
+        if bias is not None and live is not None:
+            bias = bias.masked_fill(~live, torch.finfo(bias.dtype).min)
+        return functional.scaled_dot_product_attention(
+            query, key, value, attn_mask=live if bias is None else bias, dropout_p=dropout
+        )

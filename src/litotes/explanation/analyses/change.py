@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from litotes.core.errors import UserError
-from litotes.encoder.attention.observer import TextAttention
+from litotes.encoder.walk import TextAttention
 from litotes.explanation.analyses.analysis import (
     Analysis,
     Number,

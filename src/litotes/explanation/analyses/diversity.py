@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from litotes.encoder.attention.entmax import Entmax
-from litotes.encoder.attention.observer import TextAttention
 from litotes.encoder.tokenizer import ReadText
+from litotes.encoder.walk import TextAttention
 from litotes.explanation.analyses.analysis import (
     Analysis,
     Number,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor
 
-from litotes.encoder.attention.observer import TextAttention
+from litotes.encoder.walk import TextAttention
 from litotes.explanation.analyses.analysis import (
     Analysis,
     Number,

@@ -18,9 +18,9 @@ import torch
 from torch import Tensor, nn
 
 from litotes.encoder.encoder import Encoder
+from litotes.encoder.families import EncoderSpec
 from litotes.encoder.layout import Batch, Layout
 from litotes.encoder.reshaping import evenly_spaced
-from litotes.encoder.spec import EncoderSpec
 from litotes.encoder.torch_operations import Rows
 
 _QUERY, _KEY, _VALUE = 0, 1, 2

@@ -11,10 +11,9 @@ from litotes.core.errors import UserError
 from litotes.core.numbers import counted
 from litotes.encoder import pretrained
 from litotes.encoder.encoder import Encoder
-from litotes.encoder.narrowing import narrow
+from litotes.encoder.families import EncoderSpec
 from litotes.encoder.pretrained import Pretrained
-from litotes.encoder.reshaping import keep_layers, layers_to_keep, rebuild_encoder
-from litotes.encoder.spec import EncoderSpec
+from litotes.encoder.reshaping import keep_layers, layers_to_keep, narrow, rebuild_encoder
 from litotes.model.checkpoint import load_model
 from litotes.model.folder import open_model
 from litotes.training.distillation.matching import aligned_texts, check_aligned

@@ -25,7 +25,7 @@ from litotes.core.storage import is_complete, remove_folder, write_folder
 from litotes.core.values import Example
 from litotes.data.corpus import Corpus
 from litotes.encoder.packing import make_text_set
-from litotes.encoder.weights import read_tensors
+from litotes.encoder.pretrained import read_tensors
 from litotes.evaluation.evaluate import predict_corpus
 from litotes.model.checkpoint import Model, load_model
 from litotes.model.folder import is_model_folder, open_model, read_trained_texts, text_hash

@@ -32,17 +32,17 @@ from litotes.core.storage import (
 from litotes.core.values import MISSING
 from litotes.encoder import pretrained
 from litotes.encoder.attention import WEIGHTINGS
-from litotes.encoder.config import config_from_spec
 from litotes.encoder.encoder import Encoder
+from litotes.encoder.families import EncoderSpec, config_from_spec
 from litotes.encoder.pretrained import (
     choose_max_pieces,
     find_encoder,
     load_tokenizer,
+    read_tensors,
     tokenizer_config,
+    weight_files,
 )
-from litotes.encoder.spec import EncoderSpec
 from litotes.encoder.tokenizer import PieceTokenizer
-from litotes.encoder.weights import read_tensors, weight_files
 from litotes.training.checkpoints import Checkpoints, RunState
 from litotes.training.course import Course, Run
 from litotes.training.objective import ALONE, Objective, derive_seed, shuffled

@@ -17,9 +17,15 @@ from litotes.core.errors import UserError
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.values import MISSING, Example, Task
 from litotes.data.words import Span, WordCorpus, WordExample, load_words
-from litotes.encoder.packing import batches_without_gradients
+from litotes.encoder.packing import (
+    Window,
+    WordBatch,
+    batches_without_gradients,
+    pack_windows,
+    read_whole,
+    read_windows,
+)
 from litotes.encoder.tokenizer import PieceTokenizer
-from litotes.encoder.word_pieces import Window, WordBatch, pack_windows, read_whole, read_windows
 from litotes.model.classifier import WordModel
 from litotes.model.folder import read_trained_texts, text_hash
 from litotes.training.tagging.scores import WordScores, score_spans, score_tags

@@ -20,7 +20,7 @@ from litotes.data.words import (
     entities_of,
     is_bio,
 )
-from litotes.encoder.word_pieces import Window
+from litotes.encoder.packing import Window
 from litotes.model.checkpoint import SavedWordModel, load_word_model
 from litotes.model.folder import ModelFolder
 from litotes.prediction.predictor import BAD_TEXTS, find_problems, written_text

@@ -15,10 +15,10 @@ from torch import Tensor
 
 from litotes.core.figures import new_figure, text_colour
 from litotes.encoder.attention.entmax import Entmax
-from litotes.encoder.attention.observer import LayerTrace
 from litotes.encoder.attention.weighting import Weighting
 from litotes.encoder.layout import Layout
 from litotes.encoder.tokenizer import ReadText
+from litotes.encoder.walk import LayerTrace
 from litotes.explanation.effective_attention import effective_attentions
 from litotes.training.translation.model import ACROSS, SELF, AttentionTrace, EncoderDecoder
 from litotes.training.translation.pairs import PairSet, as_numbers, pack_sources

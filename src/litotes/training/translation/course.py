@@ -31,7 +31,7 @@ from litotes.data.parallel import Pair, ParallelTexts, load_parallel
 from litotes.encoder import pretrained
 from litotes.encoder.attention import WEIGHTINGS
 from litotes.encoder.encoder import Encoder
-from litotes.encoder.spec import EncoderSpec
+from litotes.encoder.families import EncoderSpec
 from litotes.encoder.tokenizer import PieceTokenizer
 from litotes.training.checkpoints import RunState
 from litotes.training.course import Course, Run

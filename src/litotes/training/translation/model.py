@@ -32,11 +32,11 @@ from torch.nn import functional
 from litotes.core.errors import UserError
 from litotes.core.registry import build, pick
 from litotes.encoder.attention import WEIGHTINGS
-from litotes.encoder.attention.observer import Observer
 from litotes.encoder.encoder import Encoder
 from litotes.encoder.layout import Batch, Layout
 from litotes.encoder.operations import Encoding
 from litotes.encoder.torch_operations import ACTIVATIONS, Rows
+from litotes.encoder.walk import Observer
 from litotes.kernels.encode import encode
 
 SELF, ACROSS = "decoder self", "across"

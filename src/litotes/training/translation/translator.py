@@ -41,12 +41,11 @@ from litotes.core.text import one_line
 from litotes.core.values import TRANSLATION
 from litotes.core.version import __version__
 from litotes.data.corpus import SARCASM
-from litotes.encoder.config import spec_from_json
+from litotes.encoder.families import spec_from_json
 from litotes.encoder.operations import Encoding
 from litotes.encoder.packing import batches_by_budget
-from litotes.encoder.pretrained import read_tokenizer
+from litotes.encoder.pretrained import check_fits, empty_encoder, read_tensors, read_tokenizer
 from litotes.encoder.tokenizer import PieceTokenizer
-from litotes.encoder.weights import check_fits, empty_encoder, read_tensors
 from litotes.model.checkpoint import write_description
 from litotes.model.folder import (
     ADVICE,
