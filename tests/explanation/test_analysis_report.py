@@ -5,12 +5,10 @@ every finding on the page.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 from made_results import MADE, made
-from markupsafe import escape
 
 from litotes.core.figures import render_figure
 from litotes.explanation.analyses.analyze import CorpusAnalysis, report_html
@@ -126,25 +124,3 @@ def test_page_says_how_it_was_measured(page: str) -> None:
         "score (a number)",
     ):
         assert said in page
-
-
-def test_abstract_has_a_finding_of_every_analysis(analysed: CorpusAnalysis, page: str) -> None:
-    abstract = page[page.index('id="found"') : page.index("</section>")]
-    for result in analysed.results.values():
-        assert result.highlights()
-        assert all(escape(finding) in abstract for finding in result.highlights())
-
-
-def test_results_without_pictures_make_a_page_too(analysed: CorpusAnalysis) -> None:
-    alone = replace(
-        analysed,
-        results={"trace": analysed.results["trace"]},
-        n_truncated=0,
-        n_unreadable=0,
-        left_out={},
-    )
-    page = report_html(alone, {})
-    assert "<svg" not in page
-    assert "longer than the model reads" not in page
-    assert "unreadable" not in page
-    assert page.count('<h2 id="part-') == 3

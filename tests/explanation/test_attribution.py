@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -109,29 +108,6 @@ def test_batch_mates_do_not_matter(
         assert in_company.weights == pytest.approx(by_itself.weights, abs=1e-5)
 
 
-@every_method
-def test_a_method_says_in_a_line_what_it_is(name: str) -> None:
-    first = " ".join((METHODS[name].__doc__ or "").split("\n\n")[0].split())
-    assert first.endswith(".")
-    assert len(first) < 130
-
-
-@every_method
-def test_weights_of_words_are_the_sums_of_their_pieces(name: str, dense: Model) -> None:
-    """The attention methods share out at most 1: words and special pieces have all of it."""
-    if name not in ("standard", "rollout"):
-        return
-    question = question_of(dense, "queueing teas")
-    assert max(len(word.pieces) for word in question.read.words) > 1
-    weights = METHODS[name]().weigh(question).weights
-    if name == "standard":
-        received = question.observation.layers[-1].weights.mean((0, 1))
-        assert weights == pytest.approx(
-            [float(received[list(word.pieces)].sum()) for word in question.read.words], abs=1e-6
-        )
-    assert 0 < sum(weights) < 1
-
-
 def test_a_head_of_first_pieces_is_explained_by_what_first_pieces_ask(
     tiny: pretrained.Pretrained,
 ) -> None:
@@ -195,23 +171,6 @@ def test_gradients_equal_captum(head: str, tiny: pretrained.Pretrained) -> None:
         values = by_piece[0].detach().sum(-1)
         wanted = [float(values[list(word.pieces)].sum()) for word in question.read.words]
         assert METHODS[method]().weigh(question).weights == pytest.approx(wanted, abs=1e-4)
-
-
-def test_gradients_equal_finite_differences(tiny: pretrained.Pretrained) -> None:
-    model = model_of(tiny, MOOD)
-    model.classifier.double()
-    question = question_of(model)
-    hidden, layout = embed(question, question.read.pieces)
-    weights = METHODS["gradient_input"]().weigh(question).weights
-    for word, weight in zip(question.read.words, weights, strict=True):
-        step = torch.zeros_like(hidden)
-        step[list(word.pieces)] = 1e-5 * hidden[list(word.pieces)]
-        with torch.no_grad():
-            up, down = (
-                question.score(model.classifier.from_layer(hidden + way, layout, 0)["mood"])
-                for way in (step, -step)
-            )
-        assert weight == pytest.approx(float(up - down) / 2e-5, abs=1e-5)
 
 
 def test_occlusion_equals_asking_again(tiny: pretrained.Pretrained) -> None:
@@ -322,15 +281,6 @@ def test_padding_is_the_baseline_of_words_alone(dense: Model) -> None:
     assert set(ids) - set(question.read.pieces.ids) == {dense.classifier.encoder.spec.padding_piece}
 
 
-@pytest.mark.slow
-@every_method
-def test_shared_data_can_be_explained(name: str, shared_data: Path, dense: Model) -> None:
-    from litotes.data.sources import load
-
-    for example in list(load(f"besstie:{shared_data / 'besstie'}"))[:3]:
-        assert_sound(name, question_of(dense, example.text))
-
-
 def test_three_labels_are_asked_for_by_their_log_odds(tiny: pretrained.Pretrained) -> None:
     model = model_of(tiny, MOOD)
     for label in range(3):
@@ -338,3 +288,19 @@ def test_three_labels_are_asked_for_by_their_log_odds(tiny: pretrained.Pretraine
         logits = torch.tensor([[0.3, -1.2, 2.0], [1.0, 1.0, 1.0]])
         p = logits.softmax(-1)[:, label]
         torch.testing.assert_close(question.score(logits), (p / (1 - p)).log())
+
+
+@every_method
+def test_weights_of_words_are_the_sums_of_their_pieces(name: str, dense: Model) -> None:
+    """The attention methods share out at most 1: words and special pieces have all of it."""
+    if name not in ("standard", "rollout"):
+        return
+    question = question_of(dense, "queueing teas")
+    assert max(len(word.pieces) for word in question.read.words) > 1
+    weights = METHODS[name]().weigh(question).weights
+    if name == "standard":
+        received = question.observation.layers[-1].weights.mean((0, 1))
+        assert weights == pytest.approx(
+            [float(received[list(word.pieces)].sum()) for word in question.read.words], abs=1e-6
+        )
+    assert 0 < sum(weights) < 1

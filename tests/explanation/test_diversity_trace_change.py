@@ -10,10 +10,9 @@ import torch
 from scipy.stats import t
 from tiny_models import KINDS, SENTIMENT, model_of, observations_of
 
-from litotes.core.errors import UserError
 from litotes.encoder import pretrained
 from litotes.encoder.reshaping import keep_heads
-from litotes.explanation.analyses.analysis import RunningMean, is_plain_mark
+from litotes.explanation.analyses.analysis import RunningMean
 from litotes.explanation.analyses.change import ChangeAnalysis, _shared_part
 from litotes.explanation.analyses.diversity import (
     DiversityAnalysis,
@@ -21,7 +20,7 @@ from litotes.explanation.analyses.diversity import (
     divergence_between,
 )
 from litotes.explanation.analyses.effective import EffectiveAnalysis
-from litotes.explanation.analyses.patterns import PatternsAnalysis, segments_of
+from litotes.explanation.analyses.patterns import segments_of
 from litotes.explanation.analyses.trace import TraceAnalysis
 from litotes.explanation.observation import Observation, observe, trace_of
 from litotes.model.checkpoint import Model
@@ -110,16 +109,6 @@ def test_a_trace_names_the_layer_each_piece_left_after(tiny: pretrained.Pretrain
     assert [len(heads) for heads in trace.heads] == [4, 4]
 
 
-def test_a_dense_model_loses_nothing(dense: Model) -> None:
-    analysis = TraceAnalysis(dense)
-    analysis.add(observations_of(dense)[2])
-    result = analysis.result()
-    assert result.kept == (1.0, 1.0)
-    assert result.findings() == (
-        "Nothing leaves: every layer sees all pieces, with all attention heads.",
-    )
-
-
 def test_nothing_changed_where_nothing_was_tuned(dense: Model) -> None:
     analysis = ChangeAnalysis(dense)
     for observation in observations_of(dense, base=dense.classifier.encoder):
@@ -142,11 +131,6 @@ def test_the_layer_that_changed_is_found(dense: Model, tiny: pretrained.Pretrain
     assert result.by_layer["standard"][0] == pytest.approx(1.0)
     assert result.by_layer["standard"][1] < 0.95
     assert "changed most in layer 2" in result.findings()[0]
-
-
-def test_change_asks_for_the_base(dense: Model) -> None:
-    with pytest.raises(UserError, match="--tuned-from"):
-        ChangeAnalysis(dense).add(observations_of(dense)[0])
 
 
 def test_short_texts_hide_nothing_and_long_ones_do(dense: Model) -> None:
@@ -229,13 +213,6 @@ def test_a_layer_of_two_pieces_gives_no_head_a_role(dense: Model) -> None:
     assert "layer 2" not in " ".join(result.findings())
 
 
-def test_a_plain_mark_is_no_word() -> None:
-    marks = [
-        word for word in (".", ",", "(", "!", "?", "…", "...", "a", "😂") if is_plain_mark(word)
-    ]
-    assert marks == [".", ",", "("]
-
-
 def test_what_is_left_is_compared_with_its_own_past(tiny: pretrained.Pretrained) -> None:
     model = model_of(tiny, **KINDS["cascade"])
     before = torch.rand(4, 9, 9)
@@ -264,24 +241,6 @@ def test_heads_taken_away_for_good_are_compared_by_their_numbers(dense: Model) -
     first = analysis.result().similarity["standard"][0]
     assert [first[1], first[3]] == pytest.approx([1.0, 1.0])
     assert first[0] is None
-
-
-def test_shares_of_patterns_fit_together(tiny: pretrained.Pretrained) -> None:
-    model = model_of(tiny, heads_kept=[[0, 1, 2], [3]])
-    analysis = PatternsAnalysis(model)
-    for observation in observations_of(model, LONG):
-        analysis.add(observation)
-    result = analysis.result()
-    for kind in ("standard", "effective"):
-        assert all(sum(row) == pytest.approx(1.0) for row in result.by_layer[kind])
-        for place, name in enumerate(result.classes):
-            first, second = (row[place] for row in result.by_layer[kind])
-            # every map counts alike
-            assert result.shares[kind][name] == pytest.approx((3 * first + second) / 4)
-    for name, change in result.difference.items():
-        assert change == pytest.approx(
-            result.shares["effective"][name] - result.shares["standard"][name]
-        )
 
 
 def test_segments_follow_the_pieces_that_stay(dense: Model) -> None:

@@ -19,7 +19,7 @@ from litotes.core.errors import UserError
 from litotes.core.values import Task
 from litotes.encoder import pretrained
 from litotes.explanation.analyses.attribution import AttributionAnalysis, Pushes, agreement
-from litotes.explanation.attribution import ASKING, CONTROL, METHODS
+from litotes.explanation.attribution import ASKING, METHODS
 from litotes.explanation.explain import METHOD
 from litotes.explanation.observation import observe
 from litotes.model.calibration import Calibration
@@ -70,14 +70,6 @@ def test_all_methods_with_their_faithfulness(model: Model) -> None:
         "answer_less_baseline",
     }
     assert "layers" not in explanation.as_json(maps=False)
-
-
-def test_chosen_methods_alone(dense: Model) -> None:
-    predictor = Predictor(dense, device="cpu")
-    explanation = predictor.explain("tea", method="rollout", methods=["random"], faithfulness=False)
-    assert set(explanation.shadings) == {"rollout", "random"}
-    assert explanation.method == "rollout"
-    assert explanation.shadings["random"].faithfulness is None
 
 
 def test_one_task_of_several_and_of_several_models(tiny: pretrained.Pretrained) -> None:
@@ -174,12 +166,6 @@ def test_a_text_has_one_say_about_a_word(tiny: pretrained.Pretrained) -> None:
     assert Counter(" ".join(MANY).split())["love"] == 5
 
 
-def test_the_first_texts_are_weighed_and_this_is_said(tiny: pretrained.Pretrained) -> None:
-    found = pushes_of(planted(tiny), MANY, method="occlusion", n_texts=4, n_compared=0)
-    assert (found.n_texts, found.n_seen) == (4, 10)
-    assert found.findings()[0] == "Words were weighed in the first 4 of 10 texts."
-
-
 def test_full_stops_are_no_finding(tiny: pretrained.Pretrained) -> None:
     """Even where they push."""
     model = planted(tiny)
@@ -220,14 +206,6 @@ def test_agreement_is_a_rank_correlation() -> None:
     )
 
 
-def test_methods_agree_with_themselves(dense: Model) -> None:
-    found = pushes_of(dense, [*TEXTS])
-    assert CONTROL not in found.compared
-    for place in range(len(found.compared)):
-        assert found.agreement[place][place] == pytest.approx(1.0)
-        assert found.agreement[place] == pytest.approx([row[place] for row in found.agreement])
-
-
 def test_a_method_without_sign_cannot_push(dense: Model) -> None:
     with pytest.raises(UserError, match="rollout does not say which way"):
         AttributionAnalysis(dense, method="rollout")
@@ -248,14 +226,13 @@ def test_a_notebook_shows_the_answer_and_the_shaded_words(tiny: pretrained.Pretr
     assert "I &lt;b&gt;love&lt;/b&gt; it &amp; the tea" in text
 
 
-def test_a_notebook_shows_one_colour_where_weights_have_no_sign(
-    tiny: pretrained.Pretrained,
-) -> None:
-    explanation = replace(explained(tiny), method="rollout")
-    assert "dotted" not in explanation._repr_html_()
-
-
 def test_methods_that_only_ask_are_named() -> None:
     """Those of `ASKING`, and no other, take a question that shows nothing of the inside."""
     asking = [name for name in METHODS if METHODS[name].__module__.endswith(".attribution")]
     assert list(ASKING) == asking
+
+
+def test_the_first_texts_are_weighed_and_this_is_said(tiny: pretrained.Pretrained) -> None:
+    found = pushes_of(planted(tiny), MANY, method="occlusion", n_texts=4, n_compared=0)
+    assert (found.n_texts, found.n_seen) == (4, 10)
+    assert found.findings()[0] == "Words were weighed in the first 4 of 10 texts."

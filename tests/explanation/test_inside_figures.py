@@ -103,14 +103,6 @@ def test_is_drawn_the_same_twice() -> None:
     assert one == other
 
 
-def test_maps_of_a_band_share_one_scale() -> None:
-    low, high = (HeadMap(title, ((value, 0.5),)) for title, value in (("low", 0.0), ("high", 0.9)))
-    picture = maps_figure([MapGroup((low, high), "share", scale([low, high], low=0))])
-    images = [image for ax in picture.axes for image in ax.get_images()]
-    assert [image.get_clim() for image in images] == [(0.0, pytest.approx(0.9))] * 2
-    assert "share" in {ax.get_ylabel() for ax in picture.axes}
-
-
 def test_what_is_missing_is_hatched_and_what_is_negative_has_a_dash() -> None:
     shown = HeadMap("holed", ((0.2, None), (-0.1, 0.4)), framed=[(1, 1)])
     ax, _ = maps_figure([MapGroup((shown,), "weight", scale([shown]))]).axes
@@ -144,13 +136,6 @@ def test_a_cosine_ends_at_one(values: tuple[float, float]) -> None:
     assert low < high
 
 
-def test_shares_are_drawn_from_0_to_1_and_correlations_around_0() -> None:
-    *maps, _ = figure_of("effective", made("effective", 3, 4)).axes[::2]  # colour bars between
-    assert [ax.get_images()[0].get_clim() for ax in maps] == [(0, 1)] * 3
-    agreement = figure_of("attribution", made("attribution", 3, 4)).axes[-1]
-    assert agreement.get_images()[0].get_clim() == (-1, 1)
-
-
 @pytest.mark.parametrize("name", ["patterns", "change", "token_types"])
 def test_two_kinds_that_are_the_same_are_drawn_once(name: str) -> None:
     both = made(name, 2, 4)
@@ -168,7 +153,3 @@ def test_two_kinds_that_are_the_same_are_drawn_once(name: str) -> None:
     one = replace(both, **tables)
     assert "effective" in words_of(figure_of(name, both))
     assert "effective" not in words_of(figure_of(name, one))
-
-
-def test_a_given_end_of_a_scale_gives_way_to_numbers_beyond() -> None:
-    assert scale([HeadMap("", ((-0.25, 0.4),))], low=0, high=1) == pytest.approx((-0.3, 1))

@@ -13,7 +13,6 @@ from test_diversity_trace_change import LONG, with_weights
 from tiny_models import KINDS as MODELS
 from tiny_models import model_of, observations_of
 
-from litotes.core.errors import UserError
 from litotes.encoder import pretrained
 from litotes.encoder.tokenizer import Pieces, ReadText, Word
 from litotes.explanation.analyses.parts_of_speech import tagger
@@ -23,7 +22,7 @@ from litotes.explanation.analyses.token_types import (
     TokenTypesAnalysis,
     places_by_type,
 )
-from litotes.explanation.observation import Observation, observe
+from litotes.explanation.observation import Observation
 from litotes.model.checkpoint import Model
 
 TEXT = "it is the great tea , i love queues !"
@@ -130,13 +129,6 @@ def test_effective_weights_are_read_as_standard_ones_are(dense: Model) -> None:
     )
 
 
-def test_short_texts_have_one_map_and_nothing_is_said_to_move(dense: Model) -> None:
-    result = result_of(dense, *observations_of(dense, ("great", "i love it", "bad tea")))
-    assert all(value is None or abs(value) < 1e-5 for value in result.difference.values())
-    assert "less" not in " ".join(result.findings())
-    assert "more" not in " ".join(result.findings())
-
-
 def test_what_has_left_does_not_count(tiny: pretrained.Pretrained) -> None:
     model = model_of(tiny, **MODELS["cascade"])
     observations = observations_of(model, (TEXT, *LONG, "tea"))
@@ -172,39 +164,3 @@ def test_intervals_are_over_texts(dense: Model) -> None:
         3.182446 * float(weights.std()) / math.sqrt(4)
     )
     assert result.difference_half_width["[CLS]"] is not None
-
-
-def test_findings_tell_what_moves_and_what_does_not(dense: Model) -> None:
-    found = result_of(dense, *observe(dense, dense.tokenizer.read([TEXT])))
-    weights = dict.fromkeys(TYPES, 0.1)
-    made = replace(
-        found,
-        by_type={
-            "standard": weights | {"[SEP]": 0.5},
-            "effective": weights | {"[SEP]": 0.2, "verbs": 0.3},
-        },
-        by_type_half_width={kind: dict.fromkeys(TYPES, 0.01) for kind in ("standard", "effective")},
-        difference=dict.fromkeys(TYPES, 0.0) | {"[SEP]": 0.3, "verbs": -0.2, "nouns": 0.004},
-        difference_half_width=dict.fromkeys(TYPES, 0.02),
-        over_layers={name: {"standard": 0.4, "effective": 0.1} for name in ("[CLS]", "[SEP]")},
-        over_layers_difference={"[CLS]": 0.3, "[SEP]": 0.3},
-        over_layers_difference_half_width={"[CLS]": 0.4, "[SEP]": 0.1},
-    )
-    ranked, special, words, layers = made.findings()
-    assert ranked.startswith("In the last layer [CLS] gives most to [SEP] 0.500 ± 0.010, then to")
-    assert (
-        "by effective attention most to verbs 0.300 ± 0.010, then to [SEP] 0.200 ± 0.010" in ranked
-    )
-    assert (
-        "[SEP] 0.300 ± 0.020 less (0.500 to 0.200), [CLS] as much (0.100, difference 0.000 ± 0.020)"
-        in special
-    )
-    assert "nouns as much (0.100, difference 0.004 ± 0.020)" in words
-    assert "verbs 0.200 ± 0.020 more (0.100 to 0.300)" in words
-    assert "[SEP] 0.300 ± 0.100 less" in layers
-    assert "[CLS] as much" in layers
-
-
-def test_a_tagger_is_chosen_by_its_name(dense: Model) -> None:
-    with pytest.raises(UserError, match="crf, spacy"):
-        TokenTypesAnalysis(dense, tagger="lexicon")

@@ -25,7 +25,7 @@ from litotes.core.figures import render_figure
 from litotes.core.values import Answer
 from litotes.encoder.pretrained import Pretrained
 from litotes.explanation import figures
-from litotes.explanation.explanation import Explanation, Trace
+from litotes.explanation.explanation import Explanation
 from litotes.explanation.figures import N_ABREAST, draw_bands, explanation_figure
 
 
@@ -177,18 +177,6 @@ def test_shades_go_with_the_weights(tiny: Pretrained) -> None:
         assert (blue > red) == (weight > 0)  # blue speaks for, orange against
     strongest = max(range(len(shading.weights)), key=lambda word: abs(shading.weights[word]))
     assert min(ax.patches, key=lambda patch: min(patch.get_facecolor())) is ax.patches[strongest]
-
-
-@pytest.mark.slow
-def test_a_trace_shows_first_middle_and_last_layer(pruned: Explanation) -> None:
-    found = written(figures.trace_figure(pruned.trace))
-    n = len(pruned.trace.written)
-    for layer in (0, 1, 3):
-        assert f"layer {layer + 1}: {len(pruned.trace.there(layer))} of {n} pieces" in found
-    assert "[CLS]" in found
-    assert "attention heads used" in found
-    with pytest.raises(UserError, match="observe a text"):
-        figures.trace_figure(Trace((), (), ()))
 
 
 @pytest.mark.parametrize(

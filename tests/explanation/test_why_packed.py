@@ -38,11 +38,6 @@ def test_signs_come_back() -> None:
     assert (np.sign(found) == weights.sign().numpy())[np.abs(weights.numpy()) > 0.01].all()
 
 
-def test_a_map_of_zeros_stays_one() -> None:
-    assert not unpack(as_levels(torch.zeros(3, 3), n_levels=255)).any()
-    assert not unpack(as_factors(torch.zeros(9, 9), rank=2)).any()
-
-
 def test_factors_come_back() -> None:
     generator = torch.Generator().manual_seed(0)
     weights = torch.randn(80, 8, generator=generator) @ torch.randn(8, 80, generator=generator)

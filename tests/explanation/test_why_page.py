@@ -113,10 +113,6 @@ def test_texts_never_become_markup(tiny: Pretrained) -> None:
     assert json.loads(reader.contents["facts"])["words"][1]["written"] == "/"
 
 
-def test_what_cannot_be_seen_is_named() -> None:
-    assert harmless("a\u202eb\x00c\ud800\n\u200d") == "a‹U+202E›b‹U+0000›c‹U+D800›\n\u200d"
-
-
 def test_readable_without_the_script(explanation: Explanation) -> None:
     page = why_html(explanation)
     reader = read_page(page)
@@ -188,11 +184,6 @@ def test_a_cut_text_says_so(tiny: Pretrained) -> None:
     assert re.search(r'<i class="unread">[^<]*unread</i>', page)
     assert "more characters" not in page
     assert "and 900 more characters</i>" in why_html(explained(tiny, "tea " * 94 + "x" * 1199))
-
-
-def test_nothing_uncertain_is_called_certain(explanation: Explanation) -> None:
-    sure = replace(explanation, answers={"sarcasm": Answer("sarcastic", 0.9999)})
-    assert "sarcastic, over 99 % sure" in why_html(sure)
 
 
 def test_a_label_that_a_threshold_chose_is_told(explanation: Explanation) -> None:

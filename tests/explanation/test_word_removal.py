@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 import torch
@@ -136,20 +134,6 @@ def test_what_speaks_against_the_answer_comes_last(name: str, tiny: pretrained.P
     assert weighed.weights[last] < 0 < weighed.weights[first]
 
 
-@pytest.mark.parametrize("n", [1, 2, 3])
-def test_few_words_are_enough(n: int, dense: Model) -> None:
-    question = question_of(dense, " ".join(["tea", "is", "bad"][:n]))
-    (found,) = faithfulness(question, {"any": tuple(range(n))}).values()
-    assert all(
-        math.isfinite(value) for value in (*found.deletion.values, *found.sufficiency.values)
-    )
-    assert [n_words(share, n) for share in SHARES] == [
-        0,
-        *[math.ceil(share * n) for share in SHARES[1:]],
-    ]
-    assert n_words(0.05, n) == 1
-
-
 def test_shares_are_rounded_up_and_not_by_floating_point() -> None:
     assert [n_words(share, 30) for share in SHARES] == [0, 2, 3, 6, 9, 15, 21, 30]
     assert [n_words(share, 10) for share in SHARES] == [0, 1, 1, 2, 3, 5, 7, 10]
@@ -251,18 +235,6 @@ def test_methods_that_put_the_best_words_last_are_found_out(
     assert any(finding == "Worse than random words: upside." for finding in ranking.findings())
 
 
-def test_the_first_texts_are_measured_and_this_is_said(tiny: pretrained.Pretrained) -> None:
-    ranking = ranking_of(planted(tiny), MANY, n_texts=6, methods=("gradient_input",))
-    assert (ranking.n_texts, ranking.n_seen) == (6, 10)
-    assert "the first 6 of 10 texts" in ranking.findings()[0]
-    few = ranking_of(planted(tiny), MANY[: FEWEST - 1], methods=("gradient_input",))
-    assert few.methods[0].lead.low is None
-    assert "too few" in few.findings()[0]
-    assert ranking_of(planted(tiny), [], methods=()).findings() == (
-        "No text had a word: there was nothing to take away.",
-    )
-
-
 def test_a_wrong_method_or_task_is_told(dense: Model) -> None:
     with pytest.raises(UserError, match="Did you mean 'occlusion'"):
         FaithfulnessAnalysis(dense, methods=("oclusion",))
@@ -302,3 +274,15 @@ def test_a_number_is_judged_by_how_far_it_moves(tiny: pretrained.Pretrained) -> 
         ]
     assert found[1].comprehensiveness == pytest.approx(found[-1].comprehensiveness, abs=1e-5)
     assert found[1].comprehensiveness > 0
+
+
+def test_the_first_texts_are_measured_and_this_is_said(tiny: pretrained.Pretrained) -> None:
+    ranking = ranking_of(planted(tiny), MANY, n_texts=6, methods=("gradient_input",))
+    assert (ranking.n_texts, ranking.n_seen) == (6, 10)
+    assert "the first 6 of 10 texts" in ranking.findings()[0]
+    few = ranking_of(planted(tiny), MANY[: FEWEST - 1], methods=("gradient_input",))
+    assert few.methods[0].lead.low is None
+    assert "too few" in few.findings()[0]
+    assert ranking_of(planted(tiny), [], methods=()).findings() == (
+        "No text had a word: there was nothing to take away.",
+    )

@@ -57,14 +57,6 @@ class EffectiveAttention:
     maps: Tensor
     n_null: Tensor
 
-    @property
-    def is_standard(self) -> Tensor:
-        """Of which attention heads nothing is lost: their effective map is the standard one.
-
-        (attention_head,)
-        """
-        return self.n_null == 0
-
 
 def effective_attention(weights: Tensor, value: Tensor, mixed: Tensor) -> EffectiveAttention:
     """A⊥ of one text's live pieces, all attention heads of a layer at once, in the precision of the

@@ -1,5 +1,5 @@
 """One explanation as a picture: the answer, the shaded words, standard beside effective attention,
-and what left; and one text on its way through a pruned model.
+and what left (in the manner of figure 11 of Nespolo et al., "Figurative Language Understanding").
 
 Importing this imports matplotlib, which takes half a second: whoever draws does so.
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import FuncNorm, LinearSegmentedColormap, ListedColormap, to_rgb
+from matplotlib.colors import FuncNorm, LinearSegmentedColormap, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.patches import Rectangle
@@ -29,7 +29,6 @@ from litotes.explanation.explanation import (
     Explanation,
     LayerMaps,
     Shading,
-    Trace,
     answer_in_words,
     segments,
     unread,
@@ -179,21 +178,17 @@ def _draw_maps(
         ax.set_xlabel("looked at", fontsize=8)
         ax.set_ylabel("asks", fontsize=8)
         n_pieces = len(layer.origin)
-        ax.tick_params(labelsize=min(7, 260 / n_pieces) if n_pieces <= MOST_WRITTEN else 7)
+        ax.tick_params(labelsize=7, length=2)
         if n_pieces <= MOST_WRITTEN:
+            ax.tick_params(labelsize=min(7, 260 / n_pieces))
             written = [drawable(piece) for piece in explanation.read.written]
-            _name_both(ax, ["(gone)" if place < 0 else written[place] for place in layer.origin])
+            names = ["(gone)" if place < 0 else written[place] for place in layer.origin]
+            ax.set_xticks(range(n_pieces), names, rotation=90, parse_math=False)
+            ax.set_yticks(range(n_pieces), names, parse_math=False)
     ticks = [share * most for share in ((-1, -0.25, 0, 0.25, 1) if is_signed else (0, 0.25, 1))]
     bar = into.colorbar(image, ax=list(axes[: len(maps)]), shrink=0.7, pad=0.02, ticks=ticks)
     bar.ax.set_yticklabels([f"{tick:.2g}" for tick in ticks], fontsize=8)
     bar.outline.set_visible(False)
-
-
-def _name_both(ax: Axes, names: Sequence[str]) -> None:
-    """Names of pieces below and beside a square."""
-    ax.tick_params(length=2)
-    ax.set_xticks(range(len(names)), names, rotation=90, parse_math=False)
-    ax.set_yticks(range(len(names)), names, parse_math=False)
 
 
 # A text with shaded words: laid out line by line, for matplotlib knows no running text.
@@ -348,47 +343,3 @@ def _starts(n_names: int) -> range:
     """Where each band begins; all are about as long."""
     n_bands = ceil(n_names / N_ABREAST) if _are_written(n_names) else 1
     return range(0, max(n_names, 1), max(ceil(n_names / max(n_bands, 1)), 1))
-
-
-# One text on its way through a pruned model, in the manner of figure 11 of Nespolo et al.,
-# "Figurative Language Understanding".
-
-_SQUARE = 3.2  # inches
-_MOST_BESIDE = 24  # pieces beside a square of that size
-
-
-def trace_figure(trace: Trace) -> Figure:
-    """Above, which pieces are active as keys × queries in the first, the middle and the last layer,
-    and the attention heads used by layer.
-
-    Below, every piece by layer, which is the same and easier to read.
-    """
-    if not trace.heads or not trace.written:
-        raise UserError("A trace without layers or pieces cannot be drawn: observe a text first.")
-    last = len(trace.heads) - 1
-    layers = sorted({0, last // 2, last})
-    heights = [_SQUARE + 0.5, bands_inches(len(trace.heads), len(trace.written))]
-    picture = Figure(figsize=(_SQUARE * (len(layers) + 1), sum(heights)), layout="constrained")
-    above, below = picture.subfigures(2, 1, height_ratios=heights, squeeze=False)[:, 0]
-    *squares, heads_ax = above.subplots(1, len(layers) + 1)
-    for layer, ax in zip(layers, squares, strict=True):
-        # what is gone is neither asked nor looked at: its rows and columns are empty
-        there, colours = np.array(trace.seen[layer]), ListedColormap([GONE, FOR_LINE])
-        active = np.outer(there, there)
-        ax.imshow(active, cmap=colours, vmin=0, vmax=1, interpolation="nearest")
-        ax.set_title(f"layer {layer + 1}: {there.sum()} of {len(there)} pieces", fontsize=10)
-        ax.set_xlabel("key", fontsize=8)
-        ax.set_ylabel("query", fontsize=8)
-        ax.tick_params(labelsize=6, length=2)
-        if len(there) <= _MOST_BESIDE:
-            _name_both(ax, [drawable(piece) for piece in trace.written])
-    n_heads = max(head for heads in trace.heads for head in heads) + 1
-    used = [[float(head in heads) for head in range(n_heads)] for heads in trace.heads]
-    _draw_band(used, [str(head + 1) for head in range(n_heads)], heads_ax)
-    heads_ax.tick_params(axis="x", rotation=0)
-    heads_ax.set_xlabel("attention head", fontsize=8)
-    heads_ax.set_title("attention heads used", fontsize=10)
-    seen = [[float(is_there) for is_there in row] for row in trace.seen]
-    bands = draw_bands(seen, trace.written, below)
-    bands[0].set_title("the pieces each layer sees", fontsize=10, loc="left")
-    return picture

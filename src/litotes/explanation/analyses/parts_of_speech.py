@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import re
 import string
+import tomllib
 import unicodedata
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
@@ -31,7 +32,7 @@ from functools import cache, lru_cache
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from litotes.core.errors import UserError
 from litotes.core.registry import pick
@@ -39,35 +40,22 @@ from litotes.core.registry import pick
 PartOfSpeech = Literal["noun", "pronoun", "verb", "punctuation", "other"]
 PARTS_OF_SPEECH: tuple[PartOfSpeech, ...] = get_args(PartOfSpeech)
 
-_PRONOUNS = frozenset((
-    "i", "you", "u", "ya", "he", "she", "it", "we", "they", "me", "him", "her", "us", "them", "my",
-    "your", "ur", "his", "its", "our", "their", "mine", "yours", "hers", "ours", "theirs", "thou",
-    "thee", "thy", "myself", "yourself", "himself", "herself", "itself", "ourselves", "yourselves",
-    "themselves", "someone", "somebody", "something", "anyone", "anybody", "anything", "everyone",
-    "everybody", "everything", "nobody", "nothing", "who", "whom", "whose", "whoever",
-))  # fmt: skip
+_KNOWN: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+
+_PRONOUNS = frozenset(_KNOWN["pronouns"].split())
 """Never anything else, however they are typed.
 
 The Penn treebank calls someone and nothing nouns.
 """
 
-_AUXILIARIES = frozenset((
-    "is", "are", "was", "were", "be", "been", "has", "have", "had", "do", "does", "did", "would",
-    "could", "should",
-))  # fmt: skip
+_AUXILIARIES = frozenset(_KNOWN["auxiliaries"].split())
 
-_OF_TAG: dict[str, PartOfSpeech] = {
-    **dict.fromkeys(("NN", "NNS", "NNP", "NNPS"), "noun"),
-    **dict.fromkeys(("VB", "VBD", "VBG", "VBN", "VBP", "VBZ", "MD"), "verb"),
-    **dict.fromkeys(("PRP", "PRP$", "WP", "WP$", "EX"), "pronoun"),
-}
-_OF_UNIVERSAL: dict[str, PartOfSpeech] = {
-    "NOUN": "noun",
-    "PROPN": "noun",
-    "PRON": "pronoun",
-    "VERB": "verb",
-    "AUX": "verb",
-}
+
+def _by_tag(tags: dict[PartOfSpeech, str]) -> dict[str, PartOfSpeech]:
+    return {tag: part for part, listed in tags.items() for tag in listed.split()}
+
+
+_OF_TAG, _OF_UNIVERSAL = _by_tag(_KNOWN["penn"]), _by_tag(_KNOWN["universal"])
 _BELONGS_TO_NOUN = ("NN", "JJ", "CD", "VBG", "VBN")
 
 SentenceTagger = Callable[[Sequence[str]], Sequence[PartOfSpeech]]
@@ -256,29 +244,13 @@ def _features_of(word: str, prefix: str) -> Features:
 # treebank writes two others (do n't). Every word that came in keeps its place, so that what is
 # found out about a treebank's word can be said of the tokenizer's.
 
-_NEGATED = frozenset((
-    "ain", "aren", "can", "couldn", "daren", "didn", "doesn", "don", "hadn", "hasn", "haven",
-    "isn", "mightn", "mustn", "needn", "oughtn", "shan", "shouldn", "wasn", "weren", "won",
-    "wouldn",
-))  # fmt: skip
+_NEGATED = frozenset(_KNOWN["negated"].split())
 """What may stand before 't."""
 
 _ENDINGS = frozenset(["'s", "'re", "'ve", "'ll", "'d", "'m"])
 
-_WITHOUT_APOSTROPHE = {
-    **{f"{stem}t": (stem[:-1], "n't") for stem in _NEGATED - {"can", "won"}},
-    "cant": ("ca", "n't"),
-    "wont": ("wo", "n't"),
-    "im": ("I", "'m"),
-    "ive": ("I", "'ve"),
-    "youre": ("you", "'re"),
-    "theyre": ("they", "'re"),
-    "thats": ("that", "'s"),
-    "whats": ("what", "'s"),
-    "gonna": ("gon", "na"),
-    "wanna": ("wan", "na"),
-    "gotta": ("got", "ta"),
-}
+_WITHOUT_APOSTROPHE = {f"{stem}t": (stem[:-1], "n't") for stem in _NEGATED - {"can", "won"}}
+_WITHOUT_APOSTROPHE |= _KNOWN["contractions"]
 """Contractions as they are often typed; treebanks split these as well."""
 
 _MEANT_IN_CAPITALS = frozenset(["AM", "IT", "US"])
