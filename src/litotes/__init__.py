@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from litotes.api.functions import calibrate as calibrate
     from litotes.api.functions import evaluate as evaluate
     from litotes.api.functions import evaluate_words as evaluate_words
-    from litotes.api.functions import explain as explain
     from litotes.api.functions import export as export
     from litotes.api.functions import load_encoder as load_encoder
     from litotes.api.functions import pull as pull
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from litotes.explanation.explanation import Explanation as Explanation
     from litotes.prediction.predictor import BatchPredictor as BatchPredictor
     from litotes.prediction.predictor import Predictor as Predictor
+    from litotes.prediction.predictor import explain as explain
     from litotes.pruning.choice import prune as prune
     from litotes.pruning.exits import add_exits as add_exits
     from litotes.training.recipe import Recipe as Recipe
@@ -51,7 +51,7 @@ _MODULES = {
     "calibrate": "litotes.api.functions",
     "evaluate": "litotes.api.functions",
     "evaluate_words": "litotes.api.functions",
-    "explain": "litotes.api.functions",
+    "explain": "litotes.prediction.predictor",
     "export": "litotes.api.functions",
     "load_corpus": "litotes.data.sources",
     "load_encoder": "litotes.api.functions",

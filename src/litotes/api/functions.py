@@ -11,14 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from litotes.core.errors import UserError, has_extra, require_extra
+from litotes.core.errors import UserError, require_extra
 from litotes.core.progress import Watch, ignore_progress
 from litotes.data.corpus import Corpus
 from litotes.data.sources import load_corpus
 from litotes.evaluation import evaluate as scoring
 from litotes.evaluation.evaluate import CellScores, select_fair_texts
 from litotes.evaluation.unsure import UnsureResult, calibrate_folder, folder_to_calibrate
-from litotes.model.builtin import BUILTIN
 from litotes.model.folder import read_trained_texts
 from litotes.model.hub import OnHub, pull_model, push_model
 from litotes.prediction.predictor import Predictor
@@ -26,7 +25,6 @@ from litotes.training.recipe import Recipe, read_recipe
 
 if TYPE_CHECKING:  # these import torch, which answering does without
     from litotes.encoder.pretrained import Pretrained
-    from litotes.explanation.explanation import Explanation
     from litotes.exporting.export import ExportResult
     from litotes.training.course import Run
     from litotes.training.recipe import WordRecipe
@@ -175,32 +173,6 @@ def calibrate(
         return calibrate_folder(
             folder, predictor, data, coverage=coverage, by_variety=by_variety, watch=watch
         )
-
-
-def explain(
-    text: str,
-    model: ModelLike = BUILTIN,
-    *,
-    pair: str | None = None,
-    task: str | None = None,
-    method: str | None = None,
-    faithfulness: bool = True,
-    device: str | None = None,
-    watch: Watch = ignore_progress,
-) -> Explanation:
-    """Shows which words an answer rests on; `litotes list methods` names the methods.
-
-    task: which answer to explain; None: that of the model's first task. faithfulness: also measures
-    every method by removing the words it names, which takes most of the time.
-
-    >>> explain("Lovely. Another delay.", task="sarcasm", faithfulness=False).task
-    'sarcasm'
-    """
-    runtime = "torch" if has_extra("train") else "onnx"
-    predictor = _predictor(model, device=device, runtime=runtime)
-    return predictor.explain(
-        text, pair=pair, task=task, method=method, faithfulness=faithfulness, watch=watch
-    )
 
 
 def export(

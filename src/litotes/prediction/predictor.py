@@ -23,7 +23,7 @@ from litotes.core.registry import pick
 from litotes.core.text import is_utf8, one_line
 from litotes.core.values import Answer, BadText, Prediction, Task
 from litotes.encoder.tokenizer import Pieces
-from litotes.model.builtin import is_builtin, resolve_model
+from litotes.model.builtin import BUILTIN, is_builtin, resolve_model
 from litotes.model.calibration import Calibration
 from litotes.model.folder import ModelFolder, open_model, read_files, takes_pairs
 from litotes.model.runtime import Runtime
@@ -543,3 +543,30 @@ def _load(batch_predictor: BatchPredictor, process: int) -> Predictor:
         precision=batch_predictor.precision,
         n_cores=batch_predictor.n_cores,
     ).for_variety(batch_predictor.variety)
+
+
+def explain(
+    text: str,
+    model: Predictor | str | Path = BUILTIN,
+    *,
+    pair: str | None = None,
+    task: str | None = None,
+    method: str | None = None,
+    faithfulness: bool = True,
+    device: str | None = None,
+    watch: Watch = ignore_progress,
+) -> Explanation:
+    """Shows which words an answer rests on; `litotes list methods` names the methods.
+
+    task: which answer to explain; None: that of the model's first task. faithfulness: also measures
+    every method by removing the words it names, which takes most of the time.
+
+    >>> explain("Lovely. Another delay.", task="sarcasm", faithfulness=False).task
+    'sarcasm'
+    """
+    if not isinstance(model, Predictor):
+        runtime = "torch" if has_extra("train") else "onnx"
+        model = Predictor.load(model, device=device, runtime=runtime)
+    return model.explain(
+        text, pair=pair, task=task, method=method, faithfulness=faithfulness, watch=watch
+    )
