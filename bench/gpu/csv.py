@@ -71,7 +71,7 @@ def _candidate(
     def act(_: object) -> None:
         out.unlink(missing_ok=True)
         forget_peaks()
-        predict_to_file(predictor, TableRequest(source), out, watch=prefix_watch(bench.watch, name))
+        predict_to_file(TableRequest(source), predictor, out, watch=prefix_watch(bench.watch, name))
         facts[name] = peaks()
 
     return Candidate(act, against=())

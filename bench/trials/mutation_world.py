@@ -183,13 +183,13 @@ def _stop(work: Callable[[Watch], object], *, after: int) -> None:
 def _stopped_file(table: Path, model: Path, folder: Path) -> Path:
     folder.mkdir()
     predictor = Predictor.load(model, device="cpu", runtime="torch")
-    between, table_jobs._ROWS_BETWEEN_STATES = table_jobs._ROWS_BETWEEN_STATES, 4
+    between, table_jobs._ROWS_OF_A_FILE = table_jobs._ROWS_OF_A_FILE, 4
     try:
         out = folder / "out.csv"
         ask = TableRequest(table)
-        _stop(lambda watch: table_jobs.predict_to_file(predictor, ask, out, watch=watch), after=10)
+        _stop(lambda watch: table_jobs.predict_to_file(ask, predictor, out, watch=watch), after=10)
     finally:
-        table_jobs._ROWS_BETWEEN_STATES = between
+        table_jobs._ROWS_OF_A_FILE = between
     return out
 
 

@@ -122,7 +122,7 @@ def damaged_checkpoint(chance: random.Random, world: World, folder: Path) -> lis
 def damaged_state(chance: random.Random, world: World, folder: Path) -> list[str]:
     shutil.copytree(world.stopped_file.parent, folder, dirs_exist_ok=True)
     out = folder / world.stopped_file.name
-    _damage(chance, out.with_name(f"{out.name}.part") / "state.json")
+    _damage(chance, out.with_name(f"{out.name}.part") / "plan.json")
     model = ["--model", str(world.model)]
     return ["predict", "--file", str(world.table), *model, "--format", "csv", "--out", str(out)]
 
@@ -154,7 +154,7 @@ CASES: dict[str, Case] = {
     "litotes.json": damaged_model,
     "scores.json": damaged_finished_run,
     "checkpoint": damaged_checkpoint,
-    "state.json": damaged_state,
+    "plan.json": damaged_state,
     "plan.json": damaged_plan,
     "study": damaged_study,
 }

@@ -20,13 +20,12 @@ from litotes.model.calibration import (
     Calibration,
     LabelSets,
     check_label_sets,
-    find_labels,
     fit_bound,
     label_shares,
     needed_texts,
     supported_coverage,
+    to_answers,
 )
-from litotes.model.runtime import to_answers
 
 Array = np.ndarray[Any, Any]
 
@@ -56,7 +55,10 @@ def test_sets_are_those_of_the_p_values(seed: int, n_classes: int, coverage: str
     bound = fit_bound(probabilities, gold, float(coverage))
     labels = "abcd"[:n_classes]
     own = probabilities[np.arange(len(gold)), gold]
-    for shares, found in zip(new, find_labels(new, labels, bound.least), strict=True):
+    sets = LabelSets(float(coverage), bound)
+    answers = to_answers(np.log(new), Task("t", tuple(labels)), Calibration(), label_sets=sets)
+    for shares, found in zip(new, answers.sets(), strict=True):
+        assert found is not None
         expected = [
             label
             for label, share in zip(labels, shares, strict=True)
@@ -96,7 +98,7 @@ def test_a_single_label_is_the_answer(seed: int, threshold: float, least: float)
     logits = np.random.default_rng(seed).normal(size=(20, 2))
     task, sets = Task("mood", ("calm", "angry")), LabelSets(0.9, Bound(least, 10))
     answers = to_answers(logits, task, Calibration(threshold=threshold), label_sets=sets)
-    for answer in answers:
+    for answer in answers.objects():
         assert answer.labels is not None
         if len(answer.labels) == 1:
             assert answer.labels == (answer.label,)

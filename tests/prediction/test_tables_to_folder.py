@@ -19,14 +19,17 @@ from pathlib import Path
 from shutil import copytree
 from typing import Any
 
+import numpy as np
 import pytest
 
 from litotes.cli.main import main
 from litotes.core.errors import Stopped, UserError
 from litotes.core.jobs import Outcome, attempt
 from litotes.core.progress import Watch
-from litotes.core.values import Answer, Prediction, Task
+from litotes.core.values import Task
 from litotes.exporting.export import export_models
+from litotes.model.calibration import TaskAnswers
+from litotes.prediction.answers import Answers
 from litotes.prediction.predictor import BatchPredictor
 from litotes.prediction.table_jobs import (
     FolderResult,
@@ -36,7 +39,14 @@ from litotes.prediction.table_jobs import (
     predict_to_folder,
     write_record,
 )
-from litotes.prediction.tables import FORMATS, AnsweredRow, Layout, TableRequest
+from litotes.prediction.tables import (
+    FORMATS,
+    AnsweredRows,
+    Layout,
+    TableRequest,
+    arrow_table,
+    row_lines,
+)
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -160,35 +170,30 @@ def test_a_single_file_and_its_columns(asked: BatchPredictor, source: Path, tmp_
 
 
 def test_columns_of_every_kind() -> None:
-    prediction = Prediction("tea", {"grade": Answer(1.5, None)}, False)
+    grade = Task("grade", ())
 
-    def written(format: str, values: list[object], type: str | None = None) -> bytes:
-        types = {} if type is None else {"key": type}
-        layout = Layout(("key",), {"grade": Task("grade", ())}, types=types)
-        return FORMATS[format](layout, [AnsweredRow({"key": one}, prediction) for one in values])
+    def rows(values: list[object]) -> AnsweredRows:
+        n = len(values)
+        no = np.zeros(n, np.bool_)
+        tasks = {"grade": TaskAnswers(grade, np.full(n, 1.5))}
+        answers = Answers(["tea"] * n, [None] * n, {}, tasks, no, no)
+        return AnsweredRows([{"key": one} for one in values], answers)
 
-    lines = written("jsonl", ["ä", 5, float("nan"), {"a": [1]}]).decode().splitlines()
-    assert [json.loads(line)["key"] for line in lines] == ["ä", 5, None, {"a": [1]}]
-    assert json.loads(lines[0]) == {
-        "key": "ä",
-        "grade": {"label": 1.5, "probability": None, "probabilities": {}},
-        "truncated": False,
-        "unreadable": False,
-        "problem": None,
-    }
-    assert written("csv", ["ä,b", 5, True, {"a": [1]}]).decode().splitlines() == [
-        "key,grade,truncated,unreadable,problem",
+    layout = Layout(("key",), {"grade": grade})
+    found = row_lines(layout, "jsonl", rows(["ä", 5, float("nan"), {"a": [1]}])).splitlines()
+    assert [json.loads(line)["key"] for line in found] == ["ä", 5, None, {"a": [1]}]
+    assert row_lines(layout, "csv", rows(["ä,b", 5, True, {"a": [1]}])).splitlines() == [
         '"ä,b",1.5,False,False,',
         "5,1.5,False,False,",
         "true,1.5,False,False,",
         '"{""a"": [1]}",1.5,False,False,',
     ]
-    for values, type, expected in (
-        (["a", 5, None], None, ["a", "5", None]),
-        ([5, None, 7], "int64", [5, None, 7]),
-        ([True, None, False], "bool", [True, None, False]),
+    for values, types, expected in (
+        (["a", 5, None], {}, ["a", "5", None]),
+        ([5, None, 7], {"key": "int64"}, [5, None, 7]),
+        ([True, None, False], {"key": "bool"}, [True, None, False]),
     ):
-        table = pq.read_table(pa.BufferReader(written("parquet", values, type)))  # type: ignore[arg-type]
+        table = arrow_table(replace(layout, types=types), rows(values))
         assert table["key"].to_pylist() == expected
 
 

@@ -11,15 +11,15 @@ import torch
 from several_model import TEXTS, train_several, write_table
 
 from litotes.core.errors import UserError
-from litotes.core.values import Answer, Prediction, Task
+from litotes.core.values import Task
 from litotes.data.labels import BETWEEN, split_labels
 from litotes.data.sources import load
 from litotes.evaluation.evaluate import CellScores
 from litotes.evaluation.scores import SeveralScores, score_several
 from litotes.exporting.export import export_models
-from litotes.model.calibration import Calibration, apply_to_each, fit_each
+from litotes.model.calibration import Calibration, TaskAnswers, apply_to_each, fit_each
 from litotes.model.folder import open_model
-from litotes.prediction.answers import answer_columns
+from litotes.prediction.answers import Answers, make_columns
 from litotes.prediction.predictor import Predictor
 from litotes.training.losses import label_weights, text_losses, text_weights
 from litotes.training.recipe import Recipe
@@ -184,13 +184,14 @@ def test_answers_have_every_label_that_reaches_its_threshold(predictor: Predicto
 
 
 def test_what_a_table_says_is_read_again_as_it_was_meant() -> None:
-    column, *_ = answer_columns({"moods": MOODS})
-    for given in ((), ("angry",), ("angry", "fond")):
-        answer = Answer(given, None, dict.fromkeys(LABELS, 0.5))
-        written = column.value(Prediction("tea", {"moods": answer}, False))
-        assert written
-        assert split_labels(written, BETWEEN, "here") == given
-    assert column.value(Prediction("", {}, False, problem="it is empty")) is None
+    given = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0]], np.bool_)
+    no = np.zeros(3, np.bool_)
+    tasks = {"moods": TaskAnswers(MOODS, given, np.full((3, 3), 0.5))}
+    answers = Answers(["tea"] * 4, [None] * 4, {3: "it is empty"}, tasks, no, no)
+    *written, bad = answers.cells(make_columns({"moods": MOODS})[0])
+    assert bad is None
+    read = [split_labels(cell, BETWEEN, "here") for cell in written]
+    assert read == [(), LABELS[:1], LABELS[:2]]
 
 
 def test_the_exported_file_gives_the_same_labels(folder: Path, predictor: Predictor) -> None:

@@ -6,13 +6,12 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from io import StringIO
-from itertools import chain
+from itertools import chain, compress
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from litotes.cli.bulk import (
     add_bulk_options,
-    batch_predictor,
     check_bulk_options,
     reject_bulk_options,
     run_bulk,
@@ -27,7 +26,7 @@ from litotes.cli.table_options import add_table_options, check_table_options, ta
 if TYPE_CHECKING:
     from litotes.core.values import Answer, BadText, Prediction
     from litotes.prediction.predictor import Predictor
-    from litotes.prediction.tables import AnsweredRow, InputRow, Layout, TableRequest, Tally
+    from litotes.prediction.tables import AnsweredRows, InputRow, Layout, TableRequest, Tally
 
 Write = Callable[[str], object]
 
@@ -75,9 +74,6 @@ def run(options: argparse.Namespace) -> None:
     reject_bulk_options(options)
     request = None if options.file is None else table_request(options)
     is_for_people = options.format in (None, "table") or options.json
-    if options.format == "parquet" and request is not None:
-        _predict_parquet(request, options)
-        return
     with lean_torch():
         predictor = load_predictor(options, options.model).for_variety(options.variety)
     if request is not None and options.out is not None and not is_for_people:
@@ -97,20 +93,6 @@ def _check_target(options: argparse.Namespace) -> None:
         TableRequest(options.file).check_target(Path(options.out))
 
 
-def _predict_parquet(request: TableRequest, options: argparse.Namespace) -> None:
-    from litotes.cli.display import progress, say
-    from litotes.prediction.table_jobs import predict_to_parquet
-
-    predictor = batch_predictor(options)
-    say(predictor.predictor().notes)
-    if options.verbose:
-        say(predictor.predictor().describe())
-    with progress() as watch:
-        result = predict_to_parquet(request, predictor, Path(options.out), watch=watch)
-    say(result.layout.notes(options.prefix))
-    _report(result.tally, options)
-
-
 def _predict_file(predictor: Predictor, request: TableRequest, options: argparse.Namespace) -> None:
     """For files of any length; a stopped run resumes."""
     from litotes.cli.display import progress, say
@@ -120,7 +102,7 @@ def _predict_file(predictor: Predictor, request: TableRequest, options: argparse
     if find_target(Path(options.out)).is_stream:
         say([f"{options.out} is a pipe or a device: if this is stopped, it cannot resume."])
     with progress() as watch:
-        result = predict_to_file(predictor, request, Path(options.out), watch=watch)
+        result = predict_to_file(request, predictor, Path(options.out), watch=watch)
     say(result.layout.notes(options.prefix))
     _report(result.tally, options)
 
@@ -139,26 +121,25 @@ def _predict_rows(
     """For what is printed as it comes, or fits in memory."""
     from litotes.cli.display import say
     from litotes.core.storage import write_text
-    from litotes.prediction.tables import Tally, answer_rows, is_written
+    from litotes.prediction.tables import Tally, answer_rows
 
     layout, rows = _read_rows(predictor, request, options)
     tally = Tally()
 
-    def kept_rows() -> Iterator[AnsweredRow]:
+    def answered_rows() -> Iterator[AnsweredRows]:
         nonlocal tally
         # a person who types an empty text wants to know
         bad_texts = "stop" if options.texts else "empty"
-        for row in answer_rows(predictor, rows, bad_texts=bad_texts):
-            tally = tally.add(row.prediction, options.bad_rows)
-            if is_written(row.prediction, options.bad_rows):
-                yield row
+        for answered in answer_rows(predictor, rows, bad_texts=bad_texts):
+            tally = tally.add(answered, layout)
+            yield answered
 
     if options.out is None:
         is_csv = options.format == "csv" and not options.json
-        _print(kept_rows(), layout, write_csv if is_csv else write_out, options)
+        _print(answered_rows(), layout, write_csv if is_csv else write_out, options)
     else:
         written = StringIO()
-        _print(kept_rows(), layout, written.write, options)
+        _print(answered_rows(), layout, written.write, options)
         write_text(Path(options.out), written.getvalue())  # whole or not at all
     say(tally.sentences(options.bad_rows) if tally.n_bad else [])
 
@@ -166,7 +147,7 @@ def _predict_rows(
 def _read_rows(
     predictor: Predictor, request: TableRequest | None, options: argparse.Namespace
 ) -> tuple[Layout, Iterator[InputRow]]:
-    from litotes.prediction.tables import Layout, input_rows
+    from litotes.prediction.tables import Layout
 
     if request is None:
         names: tuple[str, ...] = ("text",) if options.pair is None else ("text", "pair")
@@ -176,14 +157,13 @@ def _read_rows(
             names,
             all_probabilities=options.probabilities,
             keep_formulas=options.keep_formulas,
+            bad_rows=options.bad_rows,
         )
         return layout, typed_rows(options)
-    from litotes.prediction.tables import make_layout
-
     if request.source.is_file() or not request.source.exists():
-        layout = make_layout(request, [request.source], predictor.tasks)
+        layout = request.layout_of([request.source], predictor.tasks)
         found = request.rows(keeps=layout.kept)
-        return layout, input_rows(request, found, layout.kept)
+        return layout, request.input_rows(found, layout.kept)
     found = request.rows()  # of a pipe, which cannot be read twice: the first row names the columns
     first = next(found)
     if not first.found:  # later rows of JSON may have other columns
@@ -191,7 +171,7 @@ def _read_rows(
     names = request.keep(tuple({**first.values, **first.found}))
     layout = request.lay_out(names, predictor.tasks)
     kept = None if request.columns is None and request.keep_text else layout.kept
-    return layout, input_rows(request, chain([first], found), kept)
+    return layout, request.input_rows(chain([first], found), kept)
 
 
 def typed_rows(options: argparse.Namespace) -> Iterator[InputRow]:
@@ -244,31 +224,34 @@ def _bounded_lines(stream: TextIO, most: int) -> Iterator[str]:
 
 
 def _print(
-    rows: Iterable[AnsweredRow], layout: Layout, write: Write, options: argparse.Namespace
+    rows: Iterable[AnsweredRows], layout: Layout, write: Write, options: argparse.Namespace
 ) -> None:
     from litotes.core.json_text import to_json
-    from litotes.prediction.tables import LINE_FORMATS, as_document
+    from litotes.prediction.tables import as_documents, header_line, row_lines
 
     if options.json:
-        write(to_json([as_document(layout, row) for row in rows], indent=2) + "\n")
+        documents = [document for chunk in rows for document in as_documents(layout, chunk)]
+        write(to_json(documents, indent=2) + "\n")
     elif options.format in (None, "table"):
-        _print_blocks(rows, write, all_probabilities=options.probabilities)
+        for chunk in rows:
+            _print_blocks(chunk, layout, write, all_probabilities=options.probabilities)
     else:
-        line_format = LINE_FORMATS[options.format]
-        header = line_format.header(layout)
-        for row in rows:
-            write(header + line_format.rows(layout, [row]))
-            header = ""
-        if header:  # no row was kept
-            write(header)
+        lines = header_line(layout, options.format)
+        for chunk in rows:
+            write(lines + row_lines(layout, options.format, chunk))
+            lines = ""
+        if lines:  # no row was kept
+            write(lines)
 
 
-def _print_blocks(rows: Iterable[AnsweredRow], write: Write, *, all_probabilities: bool) -> None:
+def _print_blocks(
+    rows: AnsweredRows, layout: Layout, write: Write, *, all_probabilities: bool
+) -> None:
     """A block for each text: easy to read for a few, easy to follow for many."""
     from litotes.cli.display import visible
 
-    for row in rows:
-        for line in _block(row.prediction, all_probabilities):
+    for prediction in compress(rows.answers.predictions(), rows.written(layout)):
+        for line in _block(prediction, all_probabilities):
             write(f"{visible(line)}\n")
 
 

@@ -215,13 +215,12 @@ def _bounds(interval: Iterable[float]) -> str:
 def _predictions(tagger: Tagger, options: argparse.Namespace) -> Iterator[WordPrediction]:
     from litotes.cli.predict import typed_rows
     from litotes.cli.table_options import table_request
-    from litotes.prediction.tables import input_rows
 
     if options.file is None:
         rows = typed_rows(options)
     else:
         request = table_request(options)
-        rows = input_rows(request, request.rows(), None)
+        rows = request.input_rows(request.rows(), None)
     # a person who types an empty text wants to know
     bad_texts = "stop" if options.texts or options.bad_rows == "stop" else "empty"
     asked = (row.asked for row in rows)

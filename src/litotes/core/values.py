@@ -93,6 +93,17 @@ class BadText:
     problem: str
 
 
+def why_unsure(possible: tuple[str, ...] | None) -> str | None:
+    """The sentence for labels that are still possible; None for exactly one, or where that is not
+    known.
+    """
+    if possible is None or len(possible) == 1:
+        return None
+    if not possible:
+        return "no label is likely enough"
+    return f"several labels are possible: {', '.join(possible)}"
+
+
 @dataclass(frozen=True)
 class Answer:
     """A task's answer for one text: the label, its probability, and that of every label.
@@ -113,11 +124,7 @@ class Answer:
         """Why the label should not be relied on; None: it is the only one in `labels`, or the
         model has not been calibrated to say.
         """
-        if self.labels is None or len(self.labels) == 1:
-            return None
-        if not self.labels:
-            return "no label is likely enough"
-        return f"several labels are possible: {', '.join(self.labels)}"
+        return why_unsure(self.labels)
 
     def __repr__(self) -> str:
         if self.probability is None:

@@ -20,8 +20,8 @@ from litotes.core.registry import LazyTable
 from litotes.core.values import Answer, Task
 from litotes.encoder.tokenizer import Pieces, ReadText
 from litotes.explanation.explanation import Curve, Faithfulness
-from litotes.model.calibration import Calibration, label_to_explain
-from litotes.model.runtime import Runtime, compute_logits, to_answers
+from litotes.model.calibration import Calibration, label_to_explain, to_answers
+from litotes.model.runtime import Runtime, compute_logits
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -134,7 +134,7 @@ class Question(TextQuestion):
         if task.is_regression:
             return cls(model, observation, task, 0)
         logits = observation.logits[task.name][None].numpy()
-        (answer,) = to_answers(logits, task, model.calibration_of(task.name))
+        (answer,) = to_answers(logits, task, model.calibration_of(task.name)).objects()
         return cls(model, observation, task, number_of(answer, task))
 
     @property

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from litotes.core.errors import UserError
 from litotes.core.numbers import Counts, Floats, macro_f1
-from litotes.core.values import Answer, Task
+from litotes.core.values import Answer, Label, Task
 
 LOWEST, HIGHEST = 0.05, 20.0
 """Of the temperature: beyond them probabilities are almost 0 and 1, or almost equal."""
@@ -334,17 +334,6 @@ def fit_each(
     return Calibration(temperature, None, len(gold), thresholds)
 
 
-def to_several_answers(logits: NDArray[Any], task: Task, calibration: Calibration) -> list[Answer]:
-    """The labels of every text, with the probability of each. logits: (text, class)"""
-    given, probabilities = apply_to_each(calibration, logits)
-    answers = []
-    for flags, shares in zip(given.tolist(), probabilities.tolist(), strict=True):
-        chosen = [label for label, is_given in zip(task.labels, flags, strict=True) if is_given]
-        by_label = dict(zip(task.labels, shares, strict=True))
-        answers.append(Answer(tuple(chosen), None, by_label))
-    return answers
-
-
 def label_to_explain(answer: Answer) -> str:
     """The surest of the labels that were given; where none was, the likeliest of all."""
     given = answer.label if isinstance(answer.label, tuple) else ()
@@ -490,11 +479,6 @@ def too_few(n: int, coverage: float) -> str:
     )
 
 
-def find_labels(shares: NDArray[Any], labels: Sequence[str], least: float) -> list[tuple[str, ...]]:
-    """The set of every text. shares (text, class)"""
-    return [tuple(compress(labels, is_in)) for is_in in (shares >= least).tolist()]
-
-
 def _rank(n: int, coverage: float) -> int:
     return ceil((n + 1) * _exactly(coverage))
 
@@ -502,3 +486,74 @@ def _rank(n: int, coverage: float) -> int:
 def _exactly(coverage: float) -> Fraction:
     """0.9 as nine tenths: the nearest double is a little more, and would cost a rank."""
     return Fraction(repr(float(coverage)))
+
+
+@dataclass(frozen=True, eq=False)
+class TaskAnswers:
+    """What one task answers to some texts, as arrays over these.
+
+    values: of one label its place in `Task.labels`, (text,); of several which are given, (text,
+    class); of a regression the number, (text,). probabilities: (text, class), but of a regression
+    None. possible: which labels are still possible, (text, class); None: that was not calibrated.
+    """
+
+    task: Task
+    values: NDArray[Any]
+    probabilities: Floats | None = None
+    possible: Flags | None = None
+
+    def labels(self) -> list[Label]:
+        if self.task.multi_label:
+            return _named(self.values, self.task)
+        if self.task.is_regression:
+            return self.values.tolist()
+        return np.array(self.task.labels, dtype=object)[self.values].tolist()
+
+    def shares(self) -> list[float | None]:
+        """The probability of each text's label, where it has one."""
+        if self.probabilities is None or self.task.multi_label:
+            return [None] * len(self.values)
+        return np.take_along_axis(self.probabilities, self.values[:, None], 1)[:, 0].tolist()
+
+    def sets(self) -> list[tuple[str, ...]] | list[None]:
+        """The labels that are still possible."""
+        return (
+            [None] * len(self.values) if self.possible is None else _named(self.possible, self.task)
+        )
+
+    def objects(self) -> list[Answer]:
+        """An Answer for each text, for those who ask for objects."""
+        rows = (
+            [()] * len(self.values) if self.probabilities is None else self.probabilities.tolist()
+        )
+        by_label = [dict(zip(self.task.labels, row, strict=False)) for row in rows]
+        return list(map(Answer, self.labels(), self.shares(), by_label, self.sets()))
+
+
+def _named(flags: NDArray[Any], task: Task) -> list[tuple[str, ...]]:
+    """The labels that are marked in each row. (text, class)"""
+    return [tuple(compress(task.labels, row)) for row in flags.tolist()]
+
+
+def to_answers(
+    logits: NDArray[Any],
+    task: Task,
+    calibration: Calibration,
+    *,
+    label_sets: LabelSets | None = None,
+    variety: str | None = None,
+) -> TaskAnswers:
+    """Label and probabilities of every text, or the number. logits: (text, class)
+
+    label_sets: gives the labels that are possible as well. variety: that of all texts, if known.
+    """
+    if task.is_regression:
+        return TaskAnswers(task, logits[:, 0])
+    if task.multi_label:
+        return TaskAnswers(task, *apply_to_each(calibration, logits))
+    places, probabilities = calibration.apply(logits)
+    if label_sets is None:
+        return TaskAnswers(task, places, probabilities)
+    shares = label_shares(probabilities, calibration.threshold)
+    possible = shares >= label_sets.bound(variety).least
+    return TaskAnswers(task, places, probabilities, possible)

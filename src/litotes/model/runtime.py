@@ -11,14 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litotes.core.numbers import counted
-from litotes.core.values import Answer, Task
+from litotes.core.values import Task
 from litotes.encoder.tokenizer import Pieces, PieceTokenizer
 from litotes.model.calibration import (
     Calibration,
     LabelSets,
-    find_labels,
-    label_shares,
-    to_several_answers,
 )
 from litotes.model.exits import Outputs, StaticTier
 
@@ -163,31 +160,3 @@ def _batches(texts: Sequence[Pieces], device: torch.device) -> Iterator[Batch]:
 
     for places in batches_without_gradients([len(text.ids) for text in texts], device):
         yield pack([texts[place] for place in places], device=device)
-
-
-def to_answers(
-    logits: NDArray[Any],
-    task: Task,
-    calibration: Calibration,
-    *,
-    label_sets: LabelSets | None = None,
-    variety: str | None = None,
-) -> list[Answer]:
-    """Label and probabilities of every text, or the number. logits: (text, class)
-
-    label_sets: gives the labels that are possible as well. variety: that of all texts, if known.
-    """
-    if task.is_regression:
-        return [Answer(value, None) for value in logits[:, 0].tolist()]
-    if task.multi_label:
-        return to_several_answers(logits, task, calibration)
-    places, probabilities = calibration.apply(logits)
-    possible: list[tuple[str, ...]] | list[None] = [None] * len(logits)
-    if label_sets is not None:
-        shares = label_shares(probabilities, calibration.threshold)
-        possible = find_labels(shares, task.labels, label_sets.bound(variety).least)
-    answers = []
-    for place, own, labels in zip(places.tolist(), probabilities.tolist(), possible, strict=True):
-        by_label = dict(zip(task.labels, own, strict=True))
-        answers.append(Answer(task.labels[place], own[place], by_label, labels))
-    return answers

@@ -1,37 +1,196 @@
-"""The answers of one model to texts, "unsure" among them where it was calibrated to say so."""
+"""Answers as columns: arrays from a model's logits to the cells of CSV, Parquet and data frames.
+
+logits (text, class)  →  TaskAnswers of each task  →  Answers of a chunk of texts
+                      →  cells, a list for each column; or Prediction objects, for who asks for them
+
+column                   kind    place in JSON
+text                     string  text
+mood                     string  mood.label
+mood_probability         float   mood.probability
+mood_probability_angry   float   mood.probabilities.angry   (for each label, where asked for)
+moods                    string  moods.label                (angry|calm, or none; several labels
+                                                             have no probability of their own)
+mood_labels              string  mood.labels                (angry|calm; with mood_unsure, where
+mood_unsure              string  mood.unsure                the model was calibrated to say so)
+warmth                   float   warmth.label               (a regression has one column)
+truncated                bool    truncated
+unreadable               bool    unreadable
+problem                  string  problem
+answered_at_layer        int     answered_at_layer          (where the model has exits)
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from litotes.core.errors import UserError
 from litotes.core.registry import unknown_name
-from litotes.core.values import Answer, Prediction, Task
+from litotes.core.values import Prediction, Task, why_unsure
 from litotes.data.labels import BETWEEN, NONE
-from litotes.model.calibration import Calibration
-from litotes.model.runtime import Runtime, to_answers
+from litotes.model.calibration import TaskAnswers
+from litotes.model.runtime import Runtime
+
+BAD_ROWS = {
+    "empty": "they are kept without answers, with their problem",
+    "skip": "they are left out",
+    "stop": "the first one ends the work",
+}
+"""What becomes of rows without a text, or that cannot be read."""
+
+STRING, FLOAT, BOOL, INT = "string", "float", "bool", "int"
 
 
-def make_answers(
-    runtime: Runtime, logits: Mapping[str, NDArray[Any]], variety: str | None
-) -> dict[str, list[Answer]]:
-    """By task. logits: {task: (text, class)}. variety: that of all texts, where it is known."""
-    answers = {}
-    for name, own in logits.items():
-        answers[name] = to_answers(
-            own,
-            runtime.tasks[name],
-            runtime.calibration.get(name, Calibration()),
-            label_sets=runtime.label_sets.get(name),
-            variety=variety,
-        )
-    return answers
+@dataclass(frozen=True)
+class Column:
+    """One column of answers.
+
+    kind: STRING, FLOAT, BOOL or INT. field: what it shows, of a task or of the text itself. label:
+    whose probability, as a place in `Task.labels`.
+    """
+
+    name: str
+    kind: str
+    field: str
+    task: str | None = None
+    label: int | None = None
+
+
+def make_columns(
+    tasks: Mapping[str, Task], *, all_probabilities: bool = False, prefix: str = ""
+) -> list[Column]:
+    """All columns but the text: label and probability of each task, and which labels are possible
+    where the model was calibrated to say; then what was wrong, and after how many layers a text was
+    answered, where it may leave early.
+
+    all_probabilities: also that of every label. prefix: stands before every name.
+    """
+    columns = []
+    for name, task in tasks.items():
+        columns.append(Column(name, FLOAT if task.is_regression else STRING, "label", name))
+        if task.is_choice:
+            columns.append(Column(f"{name}_probability", FLOAT, "share", name))
+        for place, label in enumerate(task.labels if all_probabilities else ()):
+            own = f"{name}_probability_{label}"
+            columns.append(Column(own, FLOAT, "probability", name, place))
+        if task.coverage is not None:
+            columns.append(Column(f"{name}_labels", STRING, "labels", name))
+            columns.append(Column(f"{name}_unsure", STRING, "unsure", name))
+    columns.append(Column("truncated", BOOL, "truncated"))
+    columns.append(Column("unreadable", BOOL, "unreadable"))
+    columns.append(Column("problem", STRING, "problem"))
+    if any(task.has_exits for task in tasks.values()):
+        columns.append(Column("answered_at_layer", INT, "layers"))
+    return [replace(column, name=prefix + column.name) for column in columns]
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """A chunk of texts and its answers.
+
+    texts, pairs: as they are shown. problems: why a text could not be asked about, by its place;
+    the arrays are over all others, in order: tasks: what each task answers. truncated, unreadable:
+    see `Prediction`. layers: after how many each text was answered; None: of a model without exits.
+    """
+
+    texts: Sequence[str]
+    pairs: Sequence[str | None]
+    problems: Mapping[int, str]
+    tasks: Mapping[str, TaskAnswers]
+    truncated: NDArray[np.bool_]
+    unreadable: NDArray[np.bool_]
+    layers: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def cells(self, column: Column) -> list[Any]:
+        """What a column holds, a cell for each text; None where there is no answer."""
+        if column.field == "problem":
+            return [self.problems.get(place) for place in range(len(self))]
+        if column.task is not None:
+            return self._spread(_task_cells(self.tasks[column.task], column))
+        values = getattr(self, column.field)
+        if values is None:  # one of several models has exits, and it is not this chunk's
+            return [None] * len(self)
+        return self._spread(values.tolist(), missing=False if column.kind == BOOL else None)
+
+    def predictions(self) -> list[Prediction]:
+        """The same as objects."""
+        n_good = len(self.truncated)
+        names = list(self.tasks)
+        rows = zip(*(own.objects() for own in self.tasks.values()), strict=True)
+        answers = [dict(zip(names, row, strict=True)) for row in rows] or [{}] * n_good
+        layers = [None] * n_good if self.layers is None else self.layers.tolist()
+        marks = self.truncated.tolist(), self.unreadable.tolist()
+        if not self.problems:
+            nothing = [None] * n_good
+            return list(map(Prediction, self.texts, answers, *marks, nothing, layers, self.pairs))
+        good = zip(answers, *marks, layers, strict=True)
+        predictions = []
+        for place, (text, pair) in enumerate(zip(self.texts, self.pairs, strict=True)):
+            if place in self.problems:
+                problem = self.problems[place]
+                predictions.append(Prediction(text, {}, False, problem=problem))
+            else:
+                own, truncated, unreadable, layer = next(good)
+                predictions.append(Prediction(text, own, truncated, unreadable, None, layer, pair))
+        return predictions
+
+    def _spread(self, values: Iterable[Any], *, missing: Any = None) -> list[Any]:
+        """The values in the places of their texts."""
+        if not self.problems:
+            return list(values)
+        found = iter(values)
+        return [missing if place in self.problems else next(found) for place in range(len(self))]
+
+
+def _task_cells(answers: TaskAnswers, column: Column) -> list[Any]:
+    match column.field:
+        case "label" if answers.task.multi_label:
+            return [BETWEEN.join(given) or NONE for given in answers.labels()]  # type: ignore[arg-type]
+        case "label":
+            return answers.labels()
+        case "share":
+            return answers.shares()
+        case "labels":
+            return [BETWEEN.join(possible or ()) for possible in answers.sets()]
+        case "unsure":
+            return [why_unsure(possible) for possible in answers.sets()]
+    assert answers.probabilities is not None, "of a regression there is no such column"
+    return answers.probabilities[:, column.label].tolist()
+
+
+def as_json(prediction: Prediction, tasks: Mapping[str, Task]) -> dict[str, Any]:
+    """The stable form: {"text": …, task: {"label": …, "probability": …, "probabilities": {…}},
+    "truncated": …, "unreadable": …, "problem": …}.
+
+    A text with a problem has null for each task. Of a pair also "pair", of a model with exits
+    "answered_at_layer".
+    """
+    pair = {} if prediction.pair is None else {"pair": prediction.pair}
+    return {"text": prediction.text, **pair, **answers_as_json(prediction, tasks)}
+
+
+def answers_as_json(
+    prediction: Prediction, tasks: Mapping[str, Task], *, prefix: str = ""
+) -> dict[str, Any]:
+    """`as_json` without the text. prefix: stands before every name."""
+    document: dict[str, Any] = {}
+    for name in tasks:
+        answer = prediction.answers.get(name)
+        document[name] = None if answer is None else answer.as_json()
+    document["truncated"] = prediction.truncated
+    document["unreadable"] = prediction.unreadable
+    document["problem"] = prediction.problem
+    if prediction.answered_at_layer is not None:
+        document["answered_at_layer"] = prediction.answered_at_layer
+    return {prefix + name: value for name, value in document.items()} if prefix else document
 
 
 def promised_tasks(runtime: Runtime) -> dict[str, Task]:
@@ -91,162 +250,3 @@ def identity(runtime: Runtime, variety: str | None) -> str:
         return runtime.identity()
     settings = (sorted((name, repr(sets)) for name, sets in runtime.label_sets.items()), variety)
     return f"{runtime.identity()} {hashlib.sha256(repr(settings).encode()).hexdigest()}"
-
-
-# The columns that predictions become: one table for CSV, Parquet and data frames, one for JSON.
-#
-# name                     kind    place in JSON
-# text                     string  text
-# mood                     string  mood.label
-# mood_probability         float   mood.probability
-# mood_probability_angry   float   mood.probabilities.angry   (for each label, where asked for)
-# moods                    string  moods.label                (angry|calm, or none; several labels
-#                                                              have no probability of their own)
-# mood_labels              string  mood.labels                (angry|calm; with mood_unsure, where
-# mood_unsure              string  mood.unsure                the model was calibrated to say so)
-# warmth                   float   warmth.label               (a regression has one column)
-# truncated                bool    truncated
-# unreadable               bool    unreadable
-# problem                  string  problem
-# answered_at_layer        int     answered_at_layer          (where the model has exits)
-
-STRING, FLOAT, BOOL, INT = "string", "float", "bool", "int"
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column of predictions.
-
-    kind: STRING, FLOAT, BOOL or INT. value: None where there is no answer.
-    """
-
-    name: str
-    kind: str
-    value: Callable[[Prediction], Any]
-
-    def values(self, predictions: Iterable[Prediction]) -> list[Any]:
-        return list(map(self.value, predictions))
-
-
-TRUNCATED = Column("truncated", BOOL, attrgetter("truncated"))
-UNREADABLE = Column("unreadable", BOOL, attrgetter("unreadable"))
-PROBLEM = Column("problem", STRING, attrgetter("problem"))
-LAYER = Column("answered_at_layer", INT, attrgetter("answered_at_layer"))
-
-
-def answer_columns(
-    tasks: Mapping[str, Task], *, all_probabilities: bool = False, prefix: str = ""
-) -> list[Column]:
-    """All columns but the text: label and probability of each task, and which labels are possible
-    where the model was calibrated to say; then what was wrong, and after how many layers a text was
-    answered, where it may leave early.
-
-    all_probabilities: also that of every label. prefix: stands before every name.
-    """
-    columns = []
-    for name, task in tasks.items():
-        if task.is_regression:
-            columns.append(Column(name, FLOAT, _Field(name, "label")))
-            continue
-        if task.multi_label:
-            columns.append(Column(name, STRING, _GivenLabels(name)))
-            columns += _probability_columns(task) if all_probabilities else []
-            continue
-        columns.append(Column(name, STRING, _Field(name, "label")))
-        columns.append(Column(f"{name}_probability", FLOAT, _Field(name, "probability")))
-        if all_probabilities:
-            columns += _probability_columns(task)
-        if task.coverage is not None:
-            columns.append(Column(f"{name}_labels", STRING, _PossibleLabels(name)))
-            columns.append(Column(f"{name}_unsure", STRING, _Field(name, "unsure")))
-    columns += (TRUNCATED, UNREADABLE, PROBLEM)
-    if any(task.has_exits for task in tasks.values()):
-        columns.append(LAYER)
-    return [Column(prefix + column.name, column.kind, column.value) for column in columns]
-
-
-def _probability_columns(task: Task) -> list[Column]:
-    columns = []
-    for label in task.labels:
-        name = f"{task.name}_probability_{label}"
-        columns.append(Column(name, FLOAT, _Share(task.name, label)))
-    return columns
-
-
-def as_json(prediction: Prediction, tasks: Mapping[str, Task]) -> dict[str, Any]:
-    """The stable form: {"text": …, task: {"label": …, "probability": …, "probabilities": {…}},
-    "truncated": …, "unreadable": …, "problem": …}.
-
-    A text with a problem has null for each task. Of a pair also "pair", of a model with exits
-    "answered_at_layer".
-    """
-    pair = {} if prediction.pair is None else {"pair": prediction.pair}
-    return {"text": prediction.text, **pair, **answers_as_json(prediction, tasks)}
-
-
-def answers_as_json(
-    prediction: Prediction, tasks: Mapping[str, Task], *, prefix: str = ""
-) -> dict[str, Any]:
-    """`as_json` without the text. prefix: stands before every name."""
-    document: dict[str, Any] = {}
-    for name in tasks:
-        answer = prediction.answers.get(name)
-        document[name] = None if answer is None else answer.as_json()
-    for column in (TRUNCATED, UNREADABLE, PROBLEM):
-        document[column.name] = column.value(prediction)
-    if prediction.answered_at_layer is not None:
-        document[LAYER.name] = prediction.answered_at_layer
-    return {prefix + name: value for name, value in document.items()}
-
-
-@dataclass(frozen=True)
-class _Field:
-    """Reads one field of the answer to one task."""
-
-    task: str
-    field: str
-
-    def __call__(self, prediction: Prediction) -> Any:
-        return getattr(prediction.answers.get(self.task), self.field, None)
-
-
-@dataclass(frozen=True)
-class _GivenLabels:
-    """Reads the labels that were given for one task, in one cell; as a source reads it again."""
-
-    task: str
-
-    def __call__(self, prediction: Prediction) -> str | None:
-        label = getattr(prediction.answers.get(self.task), "label", None)
-        return (BETWEEN.join(label) or NONE) if isinstance(label, tuple) else None
-
-
-@dataclass(frozen=True)
-class _PossibleLabels:
-    """Reads the labels that are possible for one task, in one cell."""
-
-    task: str
-
-    def __call__(self, prediction: Prediction) -> str | None:
-        answer = prediction.answers.get(self.task)
-        return None if answer is None else BETWEEN.join(answer.labels or ())
-
-
-@dataclass(frozen=True)
-class _Share:
-    """Reads the probability of one label of one task."""
-
-    task: str
-    label: str
-
-    def __call__(self, prediction: Prediction) -> float | None:
-        answer = prediction.answers.get(self.task)
-        return None if answer is None else answer.probabilities[self.label]
-
-
-BAD_ROWS = {
-    "empty": "they are kept without answers, with their problem",
-    "skip": "they are left out",
-    "stop": "the first one ends the work",
-}
-"""What becomes of rows without a text, or that cannot be read."""

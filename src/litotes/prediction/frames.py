@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from litotes.core.errors import UserError
 from litotes.core.registry import pick
-from litotes.core.values import BadText, Prediction, Task
+from litotes.core.values import BadText
 from litotes.data.tables.rows import Row, require_columns
-from litotes.prediction.answers import BAD_ROWS, BOOL, FLOAT, INT, STRING, Column, answer_columns
+from litotes.prediction.answers import BAD_ROWS, BOOL, FLOAT, INT, STRING, Column, make_columns
 
-Predict = Callable[[list["str | tuple[str, str] | BadText"]], list[Prediction]]
-"""predict(texts): one prediction for each text, or (text, pair), or text that cannot be read."""
+if TYPE_CHECKING:
+    from litotes.prediction.predictor import Predictor
 
 
 @dataclass(frozen=True)
@@ -42,20 +42,22 @@ class FrameRequest:
         pick(BAD_ROWS, self.bad_rows, "treatment of bad rows")
 
 
-def add_predictions(
-    batch: Any, predict: Predict, tasks: Mapping[str, Task], request: FrameRequest
-) -> Any:
-    """The batch with one more column for each of `answer_columns(tasks)`."""
+def add_predictions(batch: Any, predictor: Predictor, request: FrameRequest) -> Any:
+    """The batch with one more column for each of `make_columns`."""
     adapter = _adapter_of(batch)
-    columns = answer_columns(
-        tasks, all_probabilities=request.all_probabilities, prefix=request.prefix
+    columns = make_columns(
+        predictor.tasks, all_probabilities=request.all_probabilities, prefix=request.prefix
     )
     column, pair = request.column, request.pair
     _check_names(adapter.names(batch), [column] if pair is None else [column, pair], columns)
     asked: list[str | tuple[str, str] | BadText] = list(_texts(adapter, batch, column))
     if pair is not None:
         seconds = _texts(adapter, batch, pair)
-        _check_lengths({column: len(asked), pair: len(seconds)})
+        if len(seconds) != len(asked):
+            raise UserError(
+                f"The batch has {len(asked)} values in {column!r} and {len(seconds)} in {pair!r}:"
+                " give as many of each."
+            )
         asked = [_join(*own) for own in zip(asked, seconds, strict=True)]
     problems = [text.problem for text in asked if isinstance(text, BadText)]
     if request.bad_rows == "stop" and problems:
@@ -63,8 +65,10 @@ def add_predictions(
     if request.bad_rows == "skip" and problems:
         places = [place for place, text in enumerate(asked) if not isinstance(text, BadText)]
         batch, asked = adapter.take(batch, places), [asked[place] for place in places]
-    predictions = predict(asked)
-    added = {each: each.values(predictions) for each in columns}
+    added: dict[Column, list[Any]] = {each: [] for each in columns}
+    for answers in predictor.stream_columns(asked, bad_texts="empty", at_once=False):
+        for each, cells in added.items():
+            cells += answers.cells(each)
     return adapter.add(batch, added, text_column=column)
 
 
@@ -98,16 +102,6 @@ def _check_names(names: list[str], needs: Sequence[str], columns: Sequence[Colum
             raise UserError(
                 f"The batch has a column {column.name!r} already, which the answers would take:"
                 " rename it, or give a prefix for the answers (prefix=)."
-            )
-
-
-def _check_lengths(lengths: Mapping[str, int]) -> None:
-    (column, n_texts), *others = lengths.items()
-    for pair, n_pairs in others:
-        if n_pairs != n_texts:
-            raise UserError(
-                f"The batch has {n_texts} values in {column!r} and {n_pairs} in {pair!r}: give as"
-                " many of each."
             )
 
 

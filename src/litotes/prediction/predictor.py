@@ -14,20 +14,19 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from litotes.core.errors import UserError, has_extra
 from litotes.core.machine import STREAM_THREADS
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.registry import pick
 from litotes.core.text import is_utf8, one_line
-from litotes.core.values import Answer, BadText, Prediction, Task
+from litotes.core.values import BadText, Prediction, Task
 from litotes.encoder.tokenizer import Pieces
 from litotes.model.builtin import BUILTIN, is_builtin, resolve_model
-from litotes.model.calibration import Calibration
+from litotes.model.calibration import Calibration, TaskAnswers, to_answers
 from litotes.model.folder import ModelFolder, open_model, read_files, takes_pairs
 from litotes.model.runtime import Runtime
-from litotes.prediction.answers import check_variety, identity, join_tasks, make_answers
+from litotes.prediction.answers import Answers, check_variety, identity, join_tasks
 from litotes.prediction.onnx_runtime import OnnxRuntime
 from litotes.prediction.runtime_choice import choose_runtime, to_runtime
 
@@ -144,8 +143,10 @@ def stream_pool() -> Iterator[ThreadPoolExecutor]:
         pool.shutdown(wait=is_wanted, cancel_futures=True)
 
 
-def read_chunks(texts: Iterable[str | tuple[str, str] | BadText]) -> Iterator[Chunk]:
-    """The texts in chunks that grow.
+def read_chunks(
+    texts: Iterable[str | tuple[str, str] | BadText], size: int = _FIRST_SIZE
+) -> Iterator[Chunk]:
+    """The texts in chunks that grow. size: of the first.
 
     After every text that does not fill a chunk, an empty chunk is yielded: the reader can hand out
     what is ready while the source is slow.
@@ -155,7 +156,6 @@ def read_chunks(texts: Iterable[str | tuple[str, str] | BadText]) -> Iterator[Ch
             f"A stream is of several texts; this is a {type(texts).__name__}. For one text there is"
             " `predict`, for columns by name `map_batches`."
         )
-    size = _FIRST_SIZE
     chunk = Chunk(first=1)
     source = iter(texts)
     while True:
@@ -206,6 +206,16 @@ class TokenizedText:
 
 
 # Texts in, labels out: the one way every consumer asks a model, by torch or by ONNX Runtime.
+
+
+@dataclass(frozen=True)
+class _ReadChunk:
+    """Texts as the models read them. pieces: for each model, of the texts without a problem."""
+
+    texts: Sequence[str]
+    pairs: Sequence[str | None]
+    problems: Mapping[int, str]
+    pieces: Sequence[Sequence[Pieces]]
 
 
 class Predictor:
@@ -310,28 +320,65 @@ class Predictor:
         if isinstance(texts, str):
             if not isinstance(pairs, str | None):
                 raise UserError("One text has one pair: give both as strings, or both in lists.")
-            return self.answer(self.tokenize([texts], [pairs], bad_texts=bad_texts))[0]
+            return self.predict([texts], pairs=[pairs], bad_texts=bad_texts)[0]
         if isinstance(pairs, str):
             raise UserError("Several texts have several pairs: give them in a list.")
-        return self.answer(self.tokenize(texts, pairs, bad_texts=bad_texts))
+        return self.answer_columns(texts, pairs=pairs, bad_texts=bad_texts).predictions()
 
-    def _predict_chunk(self, chunk: Chunk, bad_texts: str) -> list[Prediction]:
-        return self.answer(
-            self.tokenize(chunk.texts, chunk.pairs, first=chunk.first, bad_texts=bad_texts)
-        )
+    def answer_columns(
+        self,
+        texts: Sequence[str | BadText],
+        *,
+        pairs: Sequence[str | None] | None = None,
+        bad_texts: str = "stop",
+        first: int = 1,
+    ) -> Answers:
+        """What `predict` says of several texts, as arrays and columns instead of objects.
+
+        bad_texts: see `BAD_TEXTS`. first: the number of the first text, for error messages.
+        """
+        return self._answer(self._read(texts, pairs, bad_texts, first))
 
     def tokenize(
         self,
         texts: Sequence[str | BadText],
         pairs: Sequence[str | None] | None = None,
         *,
-        first: int = 1,
         bad_texts: str = "stop",
     ) -> list[TokenizedText]:
-        """The texts, checked and cut into pieces; `answer` does the rest of `predict`.
-
-        first: the number of the first text, for error messages. bad_texts: see `BAD_TEXTS`.
+        """The texts, checked and cut into pieces, one by one; `answer` does the rest of `predict`:
+        for who puts texts into other groups than they came in.
         """
+        chunk = self._read(texts, pairs, bad_texts)
+        pieces = iter(zip(*chunk.pieces, strict=True))
+        found = []
+        for place, (text, pair) in enumerate(zip(chunk.texts, chunk.pairs, strict=True)):
+            problem = chunk.problems.get(place)
+            if problem is None:
+                found.append(TokenizedText(text, next(pieces), None, pair))
+            else:
+                found.append(TokenizedText(text, (), problem))
+        return found
+
+    def answer(self, texts: Sequence[TokenizedText]) -> list[Prediction]:
+        """A prediction per text, in order."""
+        problems = {}
+        for place, text in enumerate(texts):
+            if text.problem is not None:
+                problems[place] = text.problem
+        pieces = [text.pieces for text in texts if text.problem is None]
+        by_model = list(zip(*pieces, strict=True)) or [()] * len(self.runtimes)
+        pairs = [text.pair for text in texts]
+        chunk = _ReadChunk([text.text for text in texts], pairs, problems, by_model)
+        return self._answer(chunk).predictions()
+
+    def _read(
+        self,
+        texts: Sequence[str | BadText],
+        pairs: Sequence[str | None] | None,
+        bad_texts: str,
+        first: int = 1,
+    ) -> _ReadChunk:
         pick(BAD_TEXTS, bad_texts, "treatment of bad texts")
         pairs = match_pairs(texts, pairs)
         problems = find_problems(texts, pairs, first=first)
@@ -339,58 +386,38 @@ class Predictor:
             raise UserError(next(iter(problems.values())))
         written = [written_text(text) for text in texts]
         good = [place for place in range(len(texts)) if place not in problems]
-        good_texts = [written[place] for place in good]
-        good_pairs = [pairs[place] for place in good]
-        by_model = [runtime.tokenizer.encode(good_texts, good_pairs) for runtime in self.runtimes]
-        pieces = dict(zip(good, zip(*by_model, strict=True), strict=True))
-        tokenized = []
-        for place, (text, pair) in enumerate(zip(written, pairs, strict=True)):
-            problem = problems.get(place)
-            own_pair = pair if problem is None else None
-            tokenized.append(TokenizedText(text, pieces.get(place, ()), problem, own_pair))
-        return tokenized
+        asked = [written[place] for place in good], [pairs[place] for place in good]
+        pieces = [runtime.tokenizer.encode(*asked) for runtime in self.runtimes]
+        return _ReadChunk(written, pairs, problems, pieces)
 
-    def answer(self, texts: Sequence[TokenizedText]) -> list[Prediction]:
-        """A prediction per text, in order."""
-        good = [text for text in texts if text.problem is None]
-        answers: dict[str, list[Answer]] = {}
+    def _answer(self, chunk: _ReadChunk) -> Answers:
+        n_good = len(chunk.texts) - len(chunk.problems)
+        truncated, unreadable = np.zeros(n_good, np.bool_), np.zeros(n_good, np.bool_)
+        found: dict[str, TaskAnswers] = {}
         layers = []
-        for number, runtime in enumerate(self.runtimes):
-            outputs = runtime.compute([text.pieces[number] for text in good])
+        for runtime, pieces in zip(self.runtimes, chunk.pieces, strict=True):
+            truncated |= np.fromiter((own.truncated for own in pieces), np.bool_, n_good)
+            unreadable |= np.fromiter((own.unreadable for own in pieces), np.bool_, n_good)
+            outputs = runtime.compute(pieces)
             if outputs.layers is not None:
                 layers.append(outputs.layers)
-            answers |= make_answers(runtime, outputs.logits, self.variety)
-        rows = iter(zip(*(answers[name] for name in self.tasks), strict=True))
-        deepest = iter(np.maximum.reduce(layers).tolist() if layers else [None] * len(good))
-        predictions = []
-        for text in texts:
-            if text.problem is not None:
-                predictions.append(Prediction(text.text, {}, False, problem=text.problem))
-                continue
-            own = dict(zip(self.tasks, next(rows), strict=True))
-            marks = text.is_truncated, text.is_unreadable
-            predictions.append(Prediction(text.text, own, *marks, None, next(deepest), text.pair))
-        return predictions
-
-    def labels_and_probabilities(
-        self, texts: Sequence[str]
-    ) -> tuple[dict[str, tuple[NDArray[np.int64], NDArray[np.float64]]], int]:
-        """The labels and probabilities of every task with one label, and how many texts are
-        unreadable.
-
-        Labels as places in `Task.labels` (text,); probabilities of all of them (text, class).
-        """
-        for problem in find_problems(texts, [None] * len(texts), first=1).values():
-            raise UserError(problem)
-        found = {}
-        unreadable = set()
-        for runtime in self.runtimes:
-            pieces = runtime.tokenizer.encode(texts)
-            unreadable |= {place for place, read in enumerate(pieces) if read.unreadable}
-            for name, logits in runtime.logits(pieces).items():
-                if self.tasks[name].is_choice:
-                    found[name] = runtime.calibration.get(name, Calibration()).apply(logits)
-        return found, len(unreadable)
+            for name, logits in outputs.logits.items():
+                found[name] = to_answers(
+                    logits,
+                    runtime.tasks[name],
+                    runtime.calibration.get(name, Calibration()),
+                    label_sets=runtime.label_sets.get(name),
+                    variety=self.variety,
+                )
+        return Answers(
+            chunk.texts,
+            chunk.pairs,
+            chunk.problems,
+            {name: found[name] for name in self.tasks},
+            truncated,
+            unreadable,
+            np.maximum.reduce(layers) if layers else None,
+        )
 
     def stream(
         self, texts: Iterable[str | tuple[str, str] | BadText], *, bad_texts: str = "stop"
@@ -401,16 +428,35 @@ class Predictor:
         pieces, so that no core waits. When a text cannot be read, those before it come first.
         bad_texts: see `BAD_TEXTS`.
         """
-        under_way: deque[Future[list[Prediction]]] = deque()
+        for answers in self.stream_columns(texts, bad_texts=bad_texts):
+            yield from answers.predictions()
+
+    def stream_columns(
+        self,
+        texts: Iterable[str | tuple[str, str] | BadText],
+        *,
+        bad_texts: str = "stop",
+        at_once: bool = True,
+    ) -> Iterator[Answers]:
+        """The same as columns of the texts in a chunk. at_once: whether somebody waits for the
+        first answers, so that chunks begin small.
+        """
+
+        def ask(chunk: Chunk) -> Answers:
+            return self.answer_columns(
+                chunk.texts, pairs=chunk.pairs, bad_texts=bad_texts, first=chunk.first
+            )
+
+        under_way: deque[Future[Answers]] = deque()
         with stream_pool() as pool:
-            for chunk in read_chunks(texts):
+            for chunk in read_chunks(texts, _FIRST_SIZE if at_once else _LARGEST_SIZE):
                 if chunk.texts:
-                    under_way.append(pool.submit(self._predict_chunk, chunk, bad_texts))
+                    under_way.append(pool.submit(ask, chunk))
                 # one chunk stays under way, so that the pool is never idle
                 while len(under_way) > 1 or (under_way and under_way[0].done()):
-                    yield from under_way.popleft().result()
+                    yield under_way.popleft().result()
             while under_way:
-                yield from under_way.popleft().result()
+                yield under_way.popleft().result()
             if chunk.failure is not None:  # only the last one has a failure
                 raise chunk.failure
 
@@ -434,10 +480,7 @@ class Predictor:
         from litotes.prediction.frames import FrameRequest, add_predictions
 
         request = FrameRequest(column, pair, bad_rows, all_probabilities, prefix)
-        return add_predictions(batch, self._predict_all, self.tasks, request)
-
-    def _predict_all(self, texts: list[str | tuple[str, str] | BadText]) -> list[Prediction]:
-        return list(self.stream(texts, bad_texts="empty"))
+        return add_predictions(batch, self, request)
 
     def explain(
         self,

@@ -1,9 +1,20 @@
-"""What an unfinished output was made from, and how far it got: the record that lets a run resume.
+"""Tables become predictions that a stopped run keeps: in parts, each there when it is whole.
 
-A record is a JSON file beside the rows: `{"made_from": {…}, …, "sha256": …}`. `made_from` holds
-everything the predictions depend on (input, columns, format, model). A run resumes only when all of
-it is the same; anything else would join predictions that do not belong together, and is refused.
-`sha256` is that of the rest: a record is believed only as it was written.
+    OUT/plan.json             which rows become which part, and what they are made from
+    OUT/part-00000.parquet …  the predictions; a part is there when it is whole
+    OUT/records/              the hash of each part that was made, until the manifest says it
+    OUT/begun/                which worker has begun which part on Ray, while it runs
+    OUT/manifest.json         written last: the folder is complete
+
+Whatever is killed, the same command resumes: parts that are there as they were written are not made
+again, and no part is ever there in halves. A part may be done twice, anywhere, with the same
+result. One table that becomes one file is the same: its parts lie in OUT.part until they are all
+there, and are joined. A pipe or a device has none of this: it is written to as the answers come.
+
+A record (the plan, the manifest) is a JSON file: `{"made_from": {…}, …, "sha256": …}`. `made_from`
+holds everything the predictions depend on (input, columns, format, model). A run resumes only when
+all of it is the same; anything else would join predictions that do not belong together, and is
+refused. `sha256` is that of the rest: a record is believed only as it was written.
 """
 
 from __future__ import annotations
@@ -15,13 +26,13 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, astuple, dataclass, field, replace
+from dataclasses import astuple, dataclass, replace
 from functools import cache
 from hashlib import sha256
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 
 from litotes.core.errors import Stopped, UserError, write_errors
 from litotes.core.jobs import Outcome, run_jobs
@@ -29,16 +40,13 @@ from litotes.core.json_text import load_json
 from litotes.core.numbers import require_count
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.ray_jobs import map_on_ray
-from litotes.core.registry import pick
 from litotes.core.storage import (
     LOCK,
     MANIFEST,
-    Target,
     find_foreign_file,
     locked,
     make_folder,
     make_own_folder,
-    open_own_file,
     open_stream,
     sha256_of,
     write_bytes,
@@ -49,28 +57,34 @@ from litotes.core.version import __version__
 from litotes.data.tables import Span, cut_spans, find_tables, kind_of, read_rows
 from litotes.data.tables.files import Start, require_file
 from litotes.data.tables.parquet import open_parquet, read_arrow
+from litotes.data.tables.rows import Row
 from litotes.prediction.predictor import BatchPredictor, Predictor
 from litotes.prediction.tables import (
     FORMATS,
-    LINE_FORMATS,
-    AnsweredRow,
-    FileResult,
     InputRow,
     Layout,
-    LineFormat,
     TableRequest,
     Tally,
     answer_rows,
-    encode_parquet,
-    input_rows,
-    is_written,
-    make_layout,
+    arrow_table,
+    header_line,
+    row_lines,
 )
 
-if TYPE_CHECKING:
-    from hashlib import _Hash as Hash
+PLAN, RECORDS, BEGUN = "plan.json", "records", "begun"
+_JOINED = "joined"
+_PART = re.compile(rf"part-\d{{5,}}\.({'|'.join(FORMATS)})")
+TYPES = ("bool", "int64", "double")
+"""Arrow's names for the types that columns of JSON keep in Parquet."""
+TEXT = "string"
+_WIDE = "int64 beyond what a double holds exactly"
+_ROWS_OF_A_FILE = 2000
+"""In a part of what becomes one file: what a kill costs, at most."""
+_MAX_ROWS_NAMED = 3  # bad rows in an error message; more are only counted
 
 Progress = TypeVar("Progress")
+Runner = Callable[[dict[str, "PartJob"], Path, Watch], Iterator[Outcome]]
+"""runner(jobs, begun, watch): does the parts somewhere. begun: a folder for its own notes."""
 
 
 def write_record(file: Path, made_from: Mapping[str, Any], **progress: Any) -> None:
@@ -126,15 +140,6 @@ def _input_change(before: list[Any], now: list[Any]) -> str:
     return f"input ({name} has changed, come or gone)"
 
 
-# Which rows become which part: the plan of a folder of predictions, kept in `plan.json`.
-
-PLAN = "plan.json"
-TYPES = ("bool", "int64", "double")
-"""Arrow's names for the types that columns of JSON keep in Parquet."""
-TEXT = "string"
-_WIDE = "int64 beyond what a double holds exactly"
-
-
 @dataclass(frozen=True)
 class FolderPlan:
     """The parts in their order.
@@ -172,7 +177,7 @@ def resume_or_plan(
     """The plan of the run that was begun in `out`, or else a new one, which is written there."""
     files = find_tables(request.source)
     record = out / PLAN
-    layout = make_layout(request, files, tasks)
+    layout = request.layout_of(files, tasks)
     if request.format == "parquet":
         layout = replace(layout, is_as_stored=_have_same_types(files, layout.kept))
     made_from = _made_from(request, layout, files, model)
@@ -216,7 +221,7 @@ def _cut(request: TableRequest, files: Sequence[Path], watch: Watch) -> list[Spa
     for place, file in enumerate(files):
         watch("counting rows", place, len(files), file.name)
         spans += cut_spans(
-            file, n_rows=request.n_rows, needs=request.texts, lenient=request.is_lenient
+            file, n_rows=request.n_rows, needs=request.texts, lenient=request.bad_rows != "stop"
         )
     return spans
 
@@ -289,28 +294,16 @@ def _parse_plan(
     return types, tuple(spans)
 
 
-# One part: its rows are read, predicted and written, whole or not at all.
-#
-# It may be done twice, anywhere, with the same result. Its record is written first, into a folder
-# next to it: a part that is there can be told from one that was damaged since.
-#
-#     OUT/records/part-00000.parquet.json   its sha256, and what became of its rows
-#     OUT/part-00000.parquet
-
-RECORDS = "records"
-_MAX_ROWS_NAMED = 3  # bad rows in an error message; more are only counted
-
-
 @dataclass(frozen=True)
 class PartJob:
     """What a worker needs to know.
 
-    model: the identities of the models, which must be the same on every worker. stamp: size and
-    time of the input when its rows were counted.
+    predictor: a BatchPredictor where it has to travel. model: the identities of the models, which
+    must be the same on every worker. stamp: size and time of the input when its rows were counted.
     """
 
     request: TableRequest
-    batch_predictor: BatchPredictor
+    predictor: Predictor | BatchPredictor
     model: tuple[str, ...]
     layout: Layout
     span: Span
@@ -333,32 +326,86 @@ class PartRecord:
         return cls(str(content["sha256"]), Tally.from_json(content["tally"]))
 
 
-def predict_part(job: PartJob, watch: Watch) -> None:
-    """Writes the file of this part."""
-    predictor = _checked_predictor(job.batch_predictor, job.model)
-    tally = Tally()
-    written: list[AnsweredRow] = []
-    places: list[int] = []  # of the rows that are written
-    bad_rows = job.request.bad_rows
-    for place, row in enumerate(answer_rows(predictor, _read_rows(job))):
-        tally = tally.add(row.prediction, bad_rows)
-        if is_written(row.prediction, bad_rows):
-            written.append(row)
-            places.append(place)
+class _TableReader:
+    """Reads one table once for parts that follow each other, where each would begin anew."""
+
+    def __init__(self) -> None:
+        self._next = -1
+        self._rows: Iterator[Row] = iter(())
+
+    def __call__(self, job: PartJob) -> Iterator[Row]:
+        span, needs = job.span, job.request.texts
+        if span.start.row != self._next:
+            self._rows = read_rows(
+                Path(span.file),
+                needs=needs,
+                keeps=job.layout.kept,
+                start=span.start,
+                lenient=True,
+            )
+        self._next = span.start.row + span.n_rows
+        return islice(self._rows, span.n_rows)
+
+
+def _read_span(job: PartJob) -> Iterator[Row]:
+    return job.span.rows(job.request.texts, keeps=job.layout.kept, lenient=True)
+
+
+def predict_part(
+    job: PartJob, watch: Watch, *, read: Callable[[PartJob], Iterator[Row]] = _read_span
+) -> None:
+    """Writes the file of this part. read: its rows."""
+    predictor = job.predictor
+    if isinstance(predictor, BatchPredictor):
+        predictor = _checked_predictor(predictor, job.model)
+    layout, format = job.layout, job.request.format
+    rows = _input_rows(job, read)
+    kept = None
+    if format == "parquet" and layout.is_as_stored:
+        kept = read_arrow(Path(job.span.file), layout.kept, job.span.start.row, job.span.n_rows)
+    _check_unchanged(job)
+    tally, tables, lines = Tally(), [], [header_line(layout, format)]
+    for answered in answer_rows(predictor, rows, at_once=False):
+        if format == "parquet":
+            own = None if kept is None else kept.slice(tally.n_read, len(answered.kept))
+            tables.append(arrow_table(layout, answered, own))
+        else:
+            lines.append(row_lines(layout, format, answered))
+        tally = tally.add(answered, layout)
         watch("answering", tally.n_read, job.span.n_rows, job.file.name)
-    content = _encode(job, written, places)
+    content = _parquet_bytes(tables) if tables else "".join(lines).encode()
+    # first, in a folder next to it: a part that is there can be told from one damaged since
     write_part_record(job.file, PartRecord(sha256(content).hexdigest(), tally))
     write_bytes(job.file, content)
 
 
-def _encode(job: PartJob, rows: Sequence[AnsweredRow], places: Sequence[int]) -> bytes:
-    file = Path(job.span.file)
-    if job.layout.is_as_stored:
-        start = job.span.start.row
-        kept = read_arrow(file, job.layout.kept, start, job.span.n_rows).take(places)
-        _check_unchanged(file, job.stamp)
-        return encode_parquet(job.layout, rows, kept)
-    return FORMATS[job.request.format](job.layout, rows)
+def _input_rows(job: PartJob, read: Callable[[PartJob], Iterator[Row]]) -> list[InputRow]:
+    """All bad rows are reported together, to be mended together, where they stop the work."""
+    lenient = replace(job.request, bad_rows="empty")
+    rows = list(lenient.input_rows(read(job), job.layout.kept))
+    bad = [row.asked.problem for row in rows if isinstance(row.asked, BadText)]
+    if bad and job.request.bad_rows == "stop":
+        n_more = len(bad) - _MAX_ROWS_NAMED
+        more = [f"And {n_more} more rows like these."] if n_more > 0 else []
+        raise UserError(" ".join([*bad[:_MAX_ROWS_NAMED], *more]))
+    return rows
+
+
+def _check_unchanged(job: PartJob) -> None:
+    stat = Path(job.span.file).stat()
+    if (stat.st_size, stat.st_mtime_ns) != job.stamp:
+        raise UserError(
+            f"{job.span.file} has been changed while it was read: begin anew, with another --out."
+        )
+
+
+def _parquet_bytes(tables: Sequence[Any]) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    target = BytesIO()
+    pq.write_table(pa.concat_tables(tables), target)
+    return target.getvalue()
 
 
 def write_part_record(part: Path, record: PartRecord) -> None:
@@ -374,35 +421,6 @@ def read_part_record(part: Path) -> PartRecord | None:
         return None
 
 
-def _read_rows(job: PartJob) -> list[InputRow]:
-    """All bad rows are reported together, to be mended together, where they stop the work."""
-    request, keeps = job.request, job.layout.kept
-    found, bad = [], []
-    rows = job.span.rows(request.texts, keeps=keeps, lenient=True)
-    for row in input_rows(replace(request, bad_rows="empty"), rows, keeps):
-        found.append(row)
-        if isinstance(row.asked, BadText):
-            bad.append(row.asked.problem)
-    _check_unchanged(Path(job.span.file), job.stamp)
-    if bad and request.bad_rows == "stop":
-        raise UserError(_bad_rows(bad))
-    return found
-
-
-def _check_unchanged(file: Path, stamp: tuple[int, int]) -> None:
-    stat = file.stat()
-    if (stat.st_size, stat.st_mtime_ns) != stamp:
-        raise UserError(
-            f"{file} has been changed while it was read: begin anew, with another --out."
-        )
-
-
-def _bad_rows(errors: list[str]) -> str:
-    n_more = len(errors) - _MAX_ROWS_NAMED
-    more = [f"And {n_more} more rows like these."] if n_more > 0 else []
-    return " ".join([*errors[:_MAX_ROWS_NAMED], *more])
-
-
 @cache
 def _checked_predictor(batch_predictor: BatchPredictor, model: tuple[str, ...]) -> Predictor:
     """The predictor of this process, once it is known to be the one that was asked for."""
@@ -414,25 +432,6 @@ def _checked_predictor(batch_predictor: BatchPredictor, model: tuple[str, ...]) 
             " litotes, on every node."
         )
     return predictor
-
-
-# A table or a folder of tables becomes a folder of predictions in parts, in the order of the rows.
-#
-#     OUT/plan.json             which rows become which part, and what they are made from
-#     OUT/part-00000.parquet …  the predictions; a part is there when it is whole
-#     OUT/records/              the hash of each part that was made, until the manifest says it
-#     OUT/begun/                which worker has begun which part on Ray, while it runs
-#     OUT/manifest.json         written last: the folder is complete
-#
-# Whatever is killed, the same command resumes: parts that are there as they were written are not
-# made
-# again, and no part is ever there in halves.
-
-BEGUN = "begun"
-_PART = re.compile(r"part-\d{5,}\.(parquet|jsonl|csv)")
-
-Runner = Callable[[dict[str, PartJob], Path, Watch], Iterator[Outcome]]
-"""runner(jobs, begun, watch): does the parts somewhere. begun: a folder for its own notes."""
 
 
 @dataclass(frozen=True)
@@ -500,7 +499,7 @@ def ray_runner(n_workers: int | None, address: str | None, *, n_gpus: float = 0)
 
 def predict_to_folder(
     request: TableRequest,
-    batch_predictor: BatchPredictor,
+    predictor: Predictor | BatchPredictor,
     out: Path,
     *,
     runner: Runner,
@@ -513,18 +512,18 @@ def predict_to_folder(
     # other processes may have another working directory
     out, request = out.resolve(), replace(request, source=request.source.resolve())
     _folder_target(request.source, out)
-    predictor = batch_predictor.predictor()
-    model = predictor.identities
+    ready = predictor.predictor() if isinstance(predictor, BatchPredictor) else predictor
+    model = ready.identities
     with locked(out):
         _check_folder(out)
-        plan = resume_or_plan(request, predictor.tasks, model, out, watch)
+        plan = resume_or_plan(request, ready.tasks, model, out, watch)
         found = _find_parts(plan, out, watch)
         jobs = {}
         for name, span in plan.parts().items():
             if name not in found.whole:
                 stamp = plan.stamps[span.file]
                 jobs[name] = PartJob(
-                    request, batch_predictor, model, plan.layout, span, stamp, out / name
+                    request, predictor, model, plan.layout, span, stamp, out / name
                 )
         result = _run(jobs, plan, found, runner, watch)
         if not result.failures:
@@ -654,61 +653,24 @@ def _check_folder(out: Path) -> None:
         )
 
 
-# One table becomes one file of predictions, in constant memory; a killed run resumes where it was.
-#
-#     OUT.part/rows         the predictions so far, in the order of the texts
-#     OUT.part/state.json   how many of them are safe, their hash, and what they were made from;
-#                           written after every chunk, once its rows are on disk
-#     OUT                   the finished file, renamed into place
-#
-# A run that was killed between two states leaves rows that the state does not know: the next run
-# cuts
-# them off and computes them again. So no row is lost and none is there twice. A pipe or a device
-# has
-# none of this: it is written to as the predictions come.
+@dataclass(frozen=True)
+class FileResult:
+    """A finished file: what its rows hold, and what became of those of the input."""
 
-ROWS, STATE = "rows", "state.json"
-_ROWS_BETWEEN_STATES = 1024
-_CHUNK = 1 << 20
+    layout: Layout
+    tally: Tally
 
 
 def predict_to_file(
-    predictor: Predictor, request: TableRequest, out: Path, *, watch: Watch = ignore_progress
+    request: TableRequest,
+    predictor: Predictor | BatchPredictor,
+    out: Path,
+    *,
+    watch: Watch = ignore_progress,
 ) -> FileResult:
-    """Writes every row of the only table, with its prediction, to `out`, in a format of lines."""
-    line_format = pick(LINE_FORMATS, request.format, "format of lines")
-    target = _file_target(request, out)
-    layout = make_layout(request, [request.source], predictor.tasks)
-    n_total = sum(1 for _ in _input_rows(request, ()))  # reports a bad table now, not after hours
-    writer = _RowWriter(line_format, layout, request.bad_rows)
-    if target.is_stream:
-        tally = _predict_to_stream(predictor, request, out, writer, n_total, watch)
-        return FileResult(layout, tally)
-    part = target.path.with_name(f"{target.path.name}.part")
-    make_own_folder(part)  # rows that are not whole are not for others to read
-    with locked(part):
-        _check_part(part)
-        made_from = _file_made_from(predictor, request, layout)
-        safe, hash_so_far = _safe_progress(part, made_from)
-        if not safe.n_bytes:
-            # left by a run that had finished: it must not vouch for new rows
-            (part / STATE).unlink(missing_ok=True)
-        with write_errors(part / ROWS), _open_rows(part / ROWS) as stream:
-            stream.truncate(safe.n_bytes)
-            stream.seek(0, os.SEEK_END)
-            rows = _RowFile(part, stream, writer, made_from, safe, hash_so_far)
-            if not safe.n_bytes:
-                rows.write_header()
-            _write_predictions(predictor, request, rows, n_total, watch)
-        with write_errors(out):
-            (part / ROWS).replace(target.path)
-            (part / STATE).unlink()
-    with suppress(OSError):  # another process may be about to use it
-        part.rmdir()
-    return FileResult(layout, rows.tally)
-
-
-def _file_target(request: TableRequest, out: Path) -> Target:
+    """Writes every row of the only table, with its prediction, to `out`: renamed into place when
+    it is whole.
+    """
     target = request.check_target(out)
     if not request.source.is_file():
         require_file(request.source)
@@ -716,209 +678,74 @@ def _file_target(request: TableRequest, out: Path) -> Target:
             f"{request.source} is no ordinary file, which could be read again from its start: save"
             " it to one."
         )
-    return target
-
-
-def _input_rows(request: TableRequest, kept: Sequence[str]) -> Iterator[InputRow]:
-    return input_rows(request, request.rows(keeps=kept), kept)
-
-
-def _check_part(part: Path) -> None:
-    foreign = find_foreign_file(part, (ROWS, STATE, LOCK))
-    if foreign is not None:
-        raise UserError(
-            f"{part} is where answers are kept until they are whole, but it holds {foreign}. Move"
-            " it away."
-        )
-
-
-def _open_rows(file: Path) -> BinaryIO:
-    return os.fdopen(open_own_file(file, os.O_RDWR), "r+b")
-
-
-def _predict_to_stream(
-    predictor: Predictor,
-    request: TableRequest,
-    out: Path,
-    writer: _RowWriter,
-    n_total: int,
-    watch: Watch,
-) -> Tally:
-    tally = Tally()
-    with write_errors(out), open_stream(out) as stream:
-        stream.write(writer.header())
-        for row in answer_rows(predictor, _input_rows(request, writer.layout.kept)):
-            stream.write(writer.row(row))
-            tally = tally.add(row.prediction, request.bad_rows)
-            watch("answering", tally.n_read, n_total, "")
-    return tally
-
-
-@dataclass(frozen=True)
-class _RowWriter:
-    """Answered rows as the bytes of a file. bad_rows: see `BAD_ROWS`."""
-
-    format: LineFormat
-    layout: Layout
-    bad_rows: str
-
-    def header(self) -> bytes:
-        return self.format.header(self.layout).encode()
-
-    def row(self, row: AnsweredRow) -> bytes:
-        if not is_written(row.prediction, self.bad_rows):
-            return b""
-        return self.format.rows(self.layout, [row]).encode()
-
-
-@dataclass(frozen=True)
-class _Progress:
-    """What is safe on disk: what became of these rows, so many bytes, and their hash."""
-
-    tally: Tally = field(default_factory=Tally)
-    n_bytes: int = 0
-    rows_sha256: str = ""
-
-
-class _RowFile:
-    """The file of rows, and the state that says how many of them are safe on disk."""
-
-    def __init__(
-        self,
-        part: Path,
-        stream: BinaryIO,
-        writer: _RowWriter,
-        made_from: Mapping[str, Any],
-        safe: _Progress,
-        hash_so_far: Hash,
-    ) -> None:
-        self.part, self._stream, self._writer = part, stream, writer
-        self._made_from, self._hash = made_from, hash_so_far
-        self.tally = safe.tally
-        self.n_safe = safe.tally.n_read
-
-    def write_header(self) -> None:
-        self._write(self._writer.header())
-
-    @property
-    def layout(self) -> Layout:
-        return self._writer.layout
-
-    def write_row(self, row: AnsweredRow) -> None:
-        self._write(self._writer.row(row))
-        self.tally = self.tally.add(row.prediction, self._writer.bad_rows)
-        if self.tally.n_read - self.n_safe >= _ROWS_BETWEEN_STATES:
-            self.make_safe()
-
-    def _write(self, content: bytes) -> None:
-        self._stream.write(content)
-        self._hash.update(content)
-
-    def make_safe(self) -> None:
-        self._stream.flush()
-        os.fsync(self._stream.fileno())
-        progress = _Progress(self.tally, self._stream.tell(), self._hash.hexdigest())
-        write_record(self.part / STATE, self._made_from, **asdict(progress))
-        self.n_safe = self.tally.n_read
-
-
-def _write_predictions(
-    predictor: Predictor, request: TableRequest, rows: _RowFile, n_total: int, watch: Watch
-) -> None:
-    left = islice(_input_rows(request, rows.layout.kept), rows.tally.n_read, None)
-    try:
-        for row in answer_rows(predictor, left):
-            rows.write_row(row)
-            watch("answering", rows.tally.n_read, n_total, "")
-        rows.make_safe()
-    except KeyboardInterrupt as error:
-        raise Stopped(
-            f"Stopped; {rows.n_safe} rows are kept in {rows.part}. Start the same command again"
-            " to go on."
-        ) from error
-
-
-def _file_made_from(predictor: Predictor, request: TableRequest, layout: Layout) -> dict[str, Any]:
-    """Everything the predictions depend on; see `resume`."""
-    stat = request.source.stat()
-    return {
-        "file": [request.source.name, stat.st_size, stat.st_mtime_ns],
-        **request.made_from(layout),
-        "model": list(predictor.identities),
-    }
-
-
-def _safe_progress(part: Path, made_from: Mapping[str, Any]) -> tuple[_Progress, Hash]:
-    """What an earlier run made safe, and its hash to go on with: nothing where there was none, or
-    it finished.
-    """
-    if not (part / STATE).is_file() or not (part / ROWS).is_file():
-        return _Progress(), sha256()
-    progress = read_record(part / STATE, made_from, _parse_progress)
-    if (part / ROWS).stat().st_size < progress.n_bytes:
-        raise UserError(f"{part / ROWS} is shorter than it was. Delete {part} to begin anew.")
-    hash_so_far = _hash_start(part / ROWS, progress.n_bytes)
-    if hash_so_far.hexdigest() != progress.rows_sha256:
-        raise UserError(f"{part / ROWS} is not as it was written. Delete {part} to begin anew.")
-    return progress, hash_so_far
-
-
-def _parse_progress(state: Mapping[str, Any]) -> _Progress:
-    return _Progress(
-        Tally.from_json(state["tally"]),
-        require_count(state["n_bytes"]),
-        str(state["rows_sha256"]),
-    )
-
-
-def _hash_start(file: Path, n_bytes: int) -> Hash:
-    """The hash of the first bytes of a file."""
-    found = sha256()
-    with file.open("rb") as stream:
-        while n_bytes > 0 and (chunk := stream.read(min(n_bytes, _CHUNK))):
-            found.update(chunk)
-            n_bytes -= len(chunk)
-    return found
-
-
-# One table becomes one Parquet file: its parts, which a stopped run keeps, are joined.
-#
-# OUT.part/    the parts, as `to_folder` keeps them
-# OUT          the finished file, renamed into place
-
-_JOINED = "joined"
-
-
-def predict_to_parquet(
-    request: TableRequest,
-    batch_predictor: BatchPredictor,
-    out: Path,
-    *,
-    watch: Watch = ignore_progress,
-) -> FileResult:
-    """Writes every row of the only table, with its prediction, to `out`."""
-    target = request.check_target(out)
+    if request.bad_rows == "stop":  # a bad row is told now, not after hours
+        for row in request.rows():
+            request.asked(row)
     if target.is_stream:
-        raise UserError(f"{out} is a pipe or a device: a Parquet file is written to a file.")
+        return _predict_to_stream(request, predictor, out, watch)
     parts = target.path.with_name(f"{target.path.name}.part")
-    make_folder(parts)
-    result = predict_to_folder(request, batch_predictor, parts, runner=local_runner(1), watch=watch)
-    for reason in result.failures.values():
-        raise UserError(reason)
+    make_own_folder(parts)  # rows that are not whole are not for others to read
+    request = replace(request, n_rows=min(request.n_rows, _ROWS_OF_A_FILE))
+    result = predict_to_folder(request, predictor, parts, runner=_in_order, watch=watch)
     with locked(parts), write_errors(out):
         make_folder(parts / BEGUN)  # which the next run removes, should this one be killed
-        _join(result, parts / BEGUN / _JOINED)
-        (parts / BEGUN / _JOINED).replace(target.path)
+        joined = parts / BEGUN / _JOINED
+        _join(result, request.format, joined)
+        joined.replace(target.path)
     shutil.rmtree(parts, ignore_errors=True)
     return FileResult(result.plan.layout, result.tally)
 
 
-def _join(result: FolderResult, file: Path) -> None:
-    """A part becomes a group of rows."""
-    import pyarrow.parquet as pq
+def _in_order(jobs: dict[str, PartJob], begun: Path, watch: Watch) -> Iterator[Outcome]:
+    """The parts of one table, one after the other; the first that fails ends the work."""
+    read = _TableReader()
+    n_rows = max(job.span.start.row + job.span.n_rows for job in jobs.values())
+    for name, job in jobs.items():
+        n_before = job.span.start.row
 
-    names = list(result.plan.parts())
-    schema = pq.read_schema(result.out / names[0])
-    with pq.ParquetWriter(file, schema) as writer:
-        for name in names:
-            writer.write_table(pq.read_table(result.out / name, schema=schema))
+        def watch_rows(what: str, done: int, _: int, note: str, before: int = n_before) -> None:
+            watch(what, before + done, n_rows, "")
+
+        predict_part(job, watch_rows, read=read)
+        yield Outcome(name, 0.0)
+
+
+def _join(result: FolderResult, format: str, file: Path) -> None:
+    """The rows of all parts; of Parquet a part becomes a group of rows."""
+    parts = [result.out / name for name in result.plan.parts()]
+    if format == "parquet":
+        import pyarrow.parquet as pq
+
+        schema = pq.read_schema(parts[0])
+        with pq.ParquetWriter(file, schema) as writer:
+            for part in parts:
+                writer.write_table(pq.read_table(part, schema=schema))
+    else:
+        n_header = len(header_line(result.plan.layout, format).encode())
+        with file.open("wb") as joined:
+            for number, part in enumerate(parts):
+                with part.open("rb") as rows:
+                    rows.seek(n_header if number else 0)
+                    shutil.copyfileobj(rows, joined)
+    with file.open("rb+") as written:
+        os.fsync(written.fileno())
+
+
+def _predict_to_stream(
+    request: TableRequest, predictor: Predictor | BatchPredictor, out: Path, watch: Watch
+) -> FileResult:
+    if isinstance(predictor, BatchPredictor):
+        predictor = predictor.predictor()
+    if request.format == "parquet":
+        raise UserError(f"{out} is a pipe or a device: a Parquet file is written to a file.")
+    layout = request.layout_of([request.source], predictor.tasks)
+    n_total, tally = sum(1 for _ in request.rows()), Tally()
+    rows = request.input_rows(request.rows(keeps=layout.kept), layout.kept)
+    with write_errors(out), open_stream(out) as stream:
+        stream.write(header_line(layout, request.format).encode())
+        for answered in answer_rows(predictor, rows):
+            stream.write(row_lines(layout, request.format, answered).encode())
+            stream.flush()
+            tally = tally.add(answered, layout)
+            watch("answering", tally.n_read, n_total, "")
+    return FileResult(layout, tally)

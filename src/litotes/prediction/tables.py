@@ -1,14 +1,21 @@
-"""What is asked of tables: which columns are read and kept, and how the answers are written."""
+"""Tables and their answers: which columns are read and kept, and the rows that are written, as CSV,
+JSON lines or Parquet.
+
+rows of a table  →  InputRow: what is kept of each, and what the model is asked
+                 →  AnsweredRows: a chunk of them with its Answers  →  lines, or an Arrow table
+"""
 
 from __future__ import annotations
 
 import csv
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
-from io import BytesIO, StringIO
+from io import StringIO
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,22 +25,36 @@ from litotes.core.numbers import counted, require_count
 from litotes.core.registry import pick
 from litotes.core.storage import Target, find_target
 from litotes.core.text import guard_formula
-from litotes.core.values import BadText, Prediction, Task
+from litotes.core.values import BadText, Task
 from litotes.data.inspection import find_text_column
 from litotes.data.tables import column_names, read_rows
 from litotes.data.tables.rows import Row, as_text, replace_characters
-from litotes.prediction.answers import BAD_ROWS, STRING, Column, answer_columns, answers_as_json
+from litotes.prediction.answers import (
+    BAD_ROWS,
+    STRING,
+    Answers,
+    Column,
+    answers_as_json,
+    make_columns,
+)
 from litotes.prediction.frames import arrow_array
 
 if TYPE_CHECKING:
-    from litotes.data.tables.rows import Row
     from litotes.prediction.predictor import Predictor
 
+FORMATS = ("parquet", "jsonl", "csv")
 ROWS_PER_PART = 5000
 """What is lost when a worker dies, at most: half a minute on one core.
 
 Smaller parts only make more files.
 """
+PREFIX = "predicted_"
+"""Before the names of the answers' columns, where the table has such names itself."""
+_N_PROBLEMS = 3
+"""Problems that are told one by one; more are only counted."""
+
+Asked = str | tuple[str, str] | BadText
+"""What the model is asked about: a text, a text and a second one, or why neither can be read."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +82,7 @@ class TableRequest:
     n_rows: int = ROWS_PER_PART
 
     def __post_init__(self) -> None:
-        pick(FORMATS, self.format, "format")
+        pick(dict.fromkeys(FORMATS), self.format, "format")
         pick(BAD_ROWS, self.bad_rows, "treatment of bad rows")
         if self.format == "parquet" and find_spec("pyarrow") is None:
             raise UserError(
@@ -74,26 +95,11 @@ class TableRequest:
             )
 
     @property
-    def is_lenient(self) -> bool:
-        return self.bad_rows != "stop"
-
-    @property
     def texts(self) -> tuple[str, ...]:
         """The columns that the model reads."""
         return (self.column,) if self.pair is None else (self.column, self.pair)
 
-    def kept_columns(self, files: Sequence[Path]) -> tuple[str, ...]:
-        """The columns that are copied from these tables, of which each has those that are read."""
-        names: dict[str, None] = {}
-        for file in files:
-            own = column_names(file, self.texts)
-            if not own:  # JSON without an object: its first row says what is wrong with it
-                next(read_rows(file, needs=()))
-            self.check_columns(file, own)
-            names |= dict.fromkeys(own)
-        return self.keep(tuple(names))
-
-    def keep(self, names: tuple[str, ...]) -> tuple[str, ...]:
+    def keep(self, names: Iterable[str]) -> tuple[str, ...]:
         """Of these columns, those that are copied."""
         # a column that is named twice, as by `--key text`, is written once
         kept = tuple(dict.fromkeys(names if self.columns is None else self.columns))
@@ -106,20 +112,40 @@ class TableRequest:
             )
         return kept
 
+    def layout_of(self, files: Sequence[Path], tasks: Mapping[str, Task]) -> Layout:
+        """What the rows of the output hold, of tables that each have the columns that are read."""
+        names: dict[str, None] = {}
+        for file in files:
+            own = column_names(file, self.texts)
+            if not own:  # JSON without an object: its first row says what is wrong with it
+                next(read_rows(file, needs=()))
+            self.check_columns(file, own)
+            names |= dict.fromkeys(own)
+        return self.lay_out(self.keep(names), tasks)
+
     def lay_out(self, kept: tuple[str, ...], tasks: Mapping[str, Task]) -> Layout:
         """What the rows of the output hold, with these columns of the input."""
-        prefix = choose_prefix(kept, tasks, self.prefix, all_probabilities=self.all_probabilities)
-        return Layout(
-            kept,
-            tasks,
-            self.texts,
-            all_probabilities=self.all_probabilities,
-            prefix=prefix,
-            keep_formulas=self.keep_formulas,
+        for prefix in ("", PREFIX) if self.prefix is None else (self.prefix,):
+            layout = Layout(
+                kept,
+                tasks,
+                self.texts,
+                all_probabilities=self.all_probabilities,
+                prefix=prefix,
+                keep_formulas=self.keep_formulas,
+                bad_rows=self.bad_rows,
+            )
+            taken = [column.name for column in layout.answers if column.name in kept]
+            if not taken:
+                return layout
+        raise UserError(
+            f"The table has a column {taken[0]!r} already, which the answers would take: name the"
+            " columns to keep (--columns), or what shall stand before the answers' names"
+            " (--prefix)."
         )
 
     def made_from(self, layout: Layout) -> dict[str, Any]:
-        """What the output depends on besides its input and its model; see `resume`."""
+        """What the output depends on besides its input and its model."""
         return {
             "choice of columns": [list(self.texts), list(layout.kept)],
             "set of answer columns": [column.name for column in layout.answers],
@@ -154,32 +180,42 @@ class TableRequest:
 
     def rows(self, *, keeps: Sequence[str] = ()) -> Iterator[Row]:
         """The rows of the only table. keeps: the columns to copy."""
-        return read_rows(self.source, needs=self.texts, keeps=keeps, lenient=self.is_lenient)
+        return read_rows(
+            self.source, needs=self.texts, keeps=keeps, lenient=self.bad_rows != "stop"
+        )
 
+    def input_rows(self, rows: Iterable[Row], kept: Sequence[str] | None) -> Iterator[InputRow]:
+        """Rows with what is kept of them, None: all, and what the model is to be asked."""
+        for row in rows:
+            present = {**row.values, **row.found}
+            if kept is not None:
+                present = {name: present[name] for name in kept if name in present}
+            yield InputRow(present, self.asked(row))
 
-def make_layout(request: TableRequest, files: Sequence[Path], tasks: Mapping[str, Task]) -> Layout:
-    """What the rows of the output hold."""
-    return request.lay_out(request.kept_columns(files), tasks)
-
-
-# What the rows of an output hold: columns of the input, then those of the answers.
-
-PREFIX = "predicted_"
-"""Before the names of the answers' columns, where the table has such names itself."""
+    def asked(self, row: Row) -> Asked:
+        try:
+            text, *others = (row.text(column) for column in self.texts)
+        except UserError as error:
+            if self.bad_rows == "stop":
+                raise
+            return BadText(row.values.get(self.column, ""), str(error))
+        return (text, others[0]) if others else text
 
 
 @dataclass(frozen=True)
-class AnsweredRow:
-    """kept: what is copied from the input, by column."""
+class InputRow:
+    """kept: what is copied to the output, by column."""
 
     kept: Mapping[str, object]
-    prediction: Prediction
+    asked: Asked
 
 
 @dataclass(frozen=True)
 class Layout:
-    """kept: the columns of the input. texts: those of them that hold texts. types: Arrow's names
-    for the types that kept columns have in Parquet; without one, a column is text. is_as_stored:
+    """What the rows of an output hold: columns of the input, then those of the answers.
+
+    kept: the columns of the input. texts: those of them that hold texts. types: Arrow's names for
+    the types that kept columns have in Parquet; without one, a column is text. is_as_stored:
     whether they have those of the Parquet file they come from. For the others see `TableRequest`.
     """
 
@@ -191,6 +227,7 @@ class Layout:
     all_probabilities: bool = False
     prefix: str = ""
     keep_formulas: bool = False
+    bad_rows: str = "empty"
 
     def notes(self, asked: str | None) -> list[str]:
         """What the user should know of the names. asked: the prefix that was asked for."""
@@ -203,7 +240,7 @@ class Layout:
 
     @cached_property
     def answers(self) -> list[Column]:
-        return answer_columns(
+        return make_columns(
             self.tasks, all_probabilities=self.all_probabilities, prefix=self.prefix
         )
 
@@ -213,172 +250,37 @@ class Layout:
         return [*self.kept, *(column.name for column in self.answers)]
 
 
-def choose_prefix(
-    kept: Sequence[str], tasks: Mapping[str, Task], asked: str | None, *, all_probabilities: bool
-) -> str:
-    """The prefix that keeps the answers' columns apart from those of the table.
-
-    asked: the one that the user named.
-    """
-    for prefix in ("", PREFIX) if asked is None else (asked,):
-        answers = answer_columns(tasks, all_probabilities=all_probabilities, prefix=prefix)
-        taken = [column.name for column in answers if column.name in kept]
-        if not taken:
-            return prefix
-    raise UserError(
-        f"The table has a column {taken[0]!r} already, which the answers would take: name the"
-        " columns to keep (--columns), or what shall stand before the answers' names (--prefix)."
-    )
-
-
-# Rows with their answers as the content of a file: CSV, JSON lines or Parquet.
-
-Rows = Sequence[AnsweredRow]
-
-
 @dataclass(frozen=True)
-class LineFormat:
-    """A format that can be written row by row.
+class AnsweredRows:
+    """Rows that follow each other, and their answers. kept: what is copied from each, by column."""
 
-    header: what stands before the first row; rows: the lines of rows.
-    """
+    kept: Sequence[Mapping[str, object]]
+    answers: Answers
 
-    header: Callable[[Layout], str]
-    rows: Callable[[Layout, Rows], str]
-
-    def encode(self, layout: Layout, rows: Rows) -> bytes:
-        """A whole file."""
-        return (self.header(layout) + self.rows(layout, rows)).encode()
-
-
-def cell_text(value: object) -> str:
-    """A value of any type as the text of a cell; what is neither text nor number is JSON."""
-    if isinstance(value, list | dict):
-        return to_json(value)
-    if isinstance(value, str):  # with a mark for what is no text: one cell ends no run
-        return replace_characters(value)
-    return as_text(value, "a column that is kept")
+    def written(self, layout: Layout) -> list[bool]:
+        """Which of them are part of the output: all, unless bad ones are left out."""
+        if layout.bad_rows != "skip":
+            return [True] * len(self.kept)
+        return [place not in self.answers.problems for place in range(len(self.kept))]
 
 
-def _csv_header(layout: Layout) -> str:
-    names = layout.names
-    return _csv_lines([names if layout.keep_formulas else list(map(guard_formula, names))])
+def answer_rows(
+    predictor: Predictor,
+    rows: Iterable[InputRow],
+    *,
+    bad_texts: str = "empty",
+    at_once: bool = True,
+) -> Iterator[AnsweredRows]:
+    """The rows in chunks, with their answers, in order. at_once: see `Predictor.stream_columns`."""
+    waiting: deque[Mapping[str, object]] = deque()
 
+    def asked() -> Iterator[Asked]:
+        for row in rows:
+            waiting.append(row.kept)
+            yield row.asked
 
-def _csv_rows(layout: Layout, rows: Rows) -> str:
-    columns = [_kept_cells(name, layout, rows) for name in layout.kept]
-    predictions = [row.prediction for row in rows]
-    for column in layout.answers:
-        cells = column.values(predictions)
-        if column.kind == STRING and not layout.keep_formulas:
-            cells = [guard_formula(cell or "") for cell in cells]
-        columns.append(cells)
-    for row in rows:
-        _check_known(row, layout)
-    return _csv_lines(zip(*columns, strict=True))
-
-
-def _kept_cells(name: str, layout: Layout, rows: Rows) -> list[str]:
-    cells = [cell_text(row.kept.get(name)) for row in rows]
-    if layout.keep_formulas:
-        return cells
-    return list(map(guard_formula if name in layout.texts else _guard_unless_number, cells))
-
-
-def _guard_unless_number(cell: str) -> str:
-    """-5 is no formula."""
-    try:
-        float(cell)
-    except ValueError:
-        return guard_formula(cell)
-    return cell
-
-
-def _check_known(row: AnsweredRow, layout: Layout) -> None:
-    """Only the columns of what is no ordinary file can come as a surprise."""
-    for name in row.kept:
-        if name not in layout.kept:
-            raise UserError(
-                f"A row has the column {name!r}, which the rows before have not: save the input to"
-                " a file, or write --format jsonl."
-            )
-
-
-def _csv_lines(rows: Iterable[Iterable[object]]) -> str:
-    target = StringIO()
-    csv.writer(target).writerows(rows)
-    return target.getvalue()
-
-
-def _no_header(_: Layout) -> str:
-    return ""
-
-
-def _jsonl_rows(layout: Layout, rows: Rows) -> str:
-    return "".join(to_json(as_document(layout, row)) + "\n" for row in rows)
-
-
-def as_document(layout: Layout, row: AnsweredRow) -> dict[str, Any]:
-    """A row as one JSON object: its own columns, then its answers."""
-    answers = answers_as_json(row.prediction, layout.tasks, prefix=layout.prefix)
-    return {**row.kept, **answers}
-
-
-def encode_parquet(layout: Layout, rows: Rows, kept: Any = None) -> bytes:
-    """A whole file. kept: the columns of the input as a pyarrow Table, where it has them."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    if kept is None:
-        arrays = {name: _arrow_cells(name, layout, rows) for name in layout.kept}
-        kept = pa.table(arrays)
-    predictions = [row.prediction for row in rows]
-    for column in layout.answers:
-        values = arrow_array(column.values(predictions), column.kind)
-        kept = kept.append_column(column.name, values)
-    target = BytesIO()
-    pq.write_table(kept, target)
-    return target.getvalue()
-
-
-def _arrow_cells(name: str, layout: Layout, rows: Rows) -> Any:
-    import pyarrow as pa
-
-    cells = [row.kept.get(name) for row in rows]
-    if name in layout.types:
-        return pa.array(cells, pa.type_for_alias(layout.types[name]))
-    return pa.array([None if cell is None else cell_text(cell) for cell in cells], pa.string())
-
-
-CSV = LineFormat(_csv_header, _csv_rows)
-JSONL = LineFormat(_no_header, _jsonl_rows)
-
-LINE_FORMATS = {"csv": CSV, "jsonl": JSONL}
-"""Formats of a file that grows row by row."""
-
-FORMATS: dict[str, Callable[[Layout, Rows], bytes]] = {
-    "parquet": encode_parquet,
-    "jsonl": JSONL.encode,
-    "csv": CSV.encode,
-}
-"""Formats of a part, which is written in one piece."""
-
-
-# Rows with their answers: each row's columns stay with it while its text is asked about.
-
-_N_PROBLEMS = 3
-"""Problems that are told one by one; more are only counted."""
-
-Asked = str | tuple[str, str] | BadText
-"""What the model is asked about: a text, a text and a second one, or why neither can be read."""
-
-
-@dataclass(frozen=True)
-class InputRow:
-    """kept: what is copied to the output, by column."""
-
-    kept: Mapping[str, object]
-    asked: Asked
+    for answers in predictor.stream_columns(asked(), bad_texts=bad_texts, at_once=at_once):
+        yield AnsweredRows([waiting.popleft() for _ in range(len(answers))], answers)
 
 
 @dataclass(frozen=True)
@@ -395,16 +297,15 @@ class Tally:
     n_unreadable: int = 0
     problems: tuple[str, ...] = ()
 
-    def add(self, prediction: Prediction, bad_rows: str) -> Tally:
-        """bad_rows: see `BAD_ROWS`."""
-        problem = prediction.problem
+    def add(self, rows: AnsweredRows, layout: Layout) -> Tally:
+        answers = rows.answers
         return self.merge(
             Tally(
-                1,
-                int(is_written(prediction, bad_rows)),
-                int(problem is not None),
-                int(prediction.unreadable),
-                () if problem is None else (problem,),
+                len(answers),
+                sum(rows.written(layout)),
+                len(answers.problems),
+                int(answers.unreadable.sum()),
+                tuple(answers.problems.values()),
             )
         )
 
@@ -422,10 +323,9 @@ class Tally:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Tally:
-        counts = {}
-        for name in ("n_read", "n_written", "n_bad", "n_unreadable"):
-            counts[name] = require_count(content[name])
-        return cls(**counts, problems=tuple(map(str, content["problems"])))
+        names = ("n_read", "n_written", "n_bad", "n_unreadable")
+        counts = [require_count(content[name]) for name in names]
+        return cls(*counts, tuple(map(str, content["problems"])))
 
     def sentences(self, bad_rows: str) -> list[str]:
         """What the user should know. bad_rows: see `BAD_ROWS`."""
@@ -444,52 +344,89 @@ class Tally:
         return told
 
 
-def is_written(prediction: Prediction, bad_rows: str) -> bool:
-    """Whether its row is part of the output. bad_rows: see `BAD_ROWS`."""
-    return prediction.problem is None or bad_rows != "skip"
+def header_line(layout: Layout, format: str) -> str:
+    """What stands before the first row of CSV or JSON lines."""
+    if format != "csv":
+        return ""
+    names = layout.names
+    return _csv_lines([names if layout.keep_formulas else map(guard_formula, names)])
 
 
-@dataclass(frozen=True)
-class FileResult:
-    """A finished file: what its rows hold, and what became of those of the input."""
-
-    layout: Layout
-    tally: Tally
-
-
-def input_rows(
-    request: TableRequest, rows: Iterable[Row], kept: Sequence[str] | None
-) -> Iterator[InputRow]:
-    """Rows with what is kept of them, None: all, and what the model is to be asked."""
-    for row in rows:
-        yield InputRow(_kept_values(row, kept), _asked(request, row))
-
-
-def _kept_values(row: Row, kept: Sequence[str] | None) -> dict[str, object]:
-    present = {**row.values, **row.found}
-    return present if kept is None else {name: present[name] for name in kept if name in present}
-
-
-def _asked(request: TableRequest, row: Row) -> Asked:
-    try:
-        text, *others = (row.text(column) for column in request.texts)
-    except UserError as error:
-        if not request.is_lenient:
-            raise
-        return BadText(row.values.get(request.column, ""), str(error))
-    return (text, others[0]) if others else text
+def row_lines(layout: Layout, format: str, rows: AnsweredRows) -> str:
+    """The rows as lines of CSV or JSON."""
+    if format == "jsonl":
+        return "".join(f"{to_json(document)}\n" for document in as_documents(layout, rows))
+    columns: list[list[Any]] = [_kept_cells(name, layout, rows) for name in layout.kept]
+    for column in layout.answers:
+        cells = rows.answers.cells(column)
+        if column.kind == STRING and not layout.keep_formulas:
+            cells = [guard_formula(cell or "") for cell in cells]
+        columns.append(cells)
+    known = set(layout.kept)
+    for kept in rows.kept:
+        if not kept.keys() <= known:  # only of what is no ordinary file can this be a surprise
+            name = next(name for name in kept if name not in known)
+            raise UserError(
+                f"A row has the column {name!r}, which the rows before have not: save the input to"
+                " a file, or write --format jsonl."
+            )
+    return _csv_lines(compress(zip(*columns, strict=True), rows.written(layout)))
 
 
-def answer_rows(
-    predictor: Predictor, rows: Iterable[InputRow], *, bad_texts: str = "empty"
-) -> Iterator[AnsweredRow]:
-    """Every row with its prediction, in order; of a bad one, that has a problem."""
-    waiting: deque[InputRow] = deque()
+def as_documents(layout: Layout, rows: AnsweredRows) -> Iterator[dict[str, Any]]:
+    """Each row as one JSON object: its own columns, then its answers."""
+    pairs = zip(rows.kept, rows.answers.predictions(), strict=True)
+    for kept, prediction in compress(pairs, rows.written(layout)):
+        yield {**kept, **answers_as_json(prediction, layout.tasks, prefix=layout.prefix)}
 
-    def asked() -> Iterator[Asked]:
-        for row in rows:
-            waiting.append(row)
-            yield row.asked
 
-    for prediction in predictor.stream(asked(), bad_texts=bad_texts):
-        yield AnsweredRow(waiting.popleft().kept, prediction)
+def arrow_table(layout: Layout, rows: AnsweredRows, kept: Any = None) -> Any:
+    """The rows as a pyarrow Table. kept: the columns of the input as one, where it has them."""
+    import pyarrow as pa
+
+    if kept is None:
+        kept = pa.table({name: _arrow_cells(name, layout, rows) for name in layout.kept})
+    for column in layout.answers:
+        kept = kept.append_column(column.name, arrow_array(rows.answers.cells(column), column.kind))
+    return kept.filter(pa.array(rows.written(layout)))
+
+
+def _arrow_cells(name: str, layout: Layout, rows: AnsweredRows) -> Any:
+    import pyarrow as pa
+
+    cells = [kept.get(name) for kept in rows.kept]
+    if name in layout.types:
+        return pa.array(cells, pa.type_for_alias(layout.types[name]))
+    return pa.array([None if cell is None else cell_text(cell) for cell in cells], pa.string())
+
+
+def _kept_cells(name: str, layout: Layout, rows: AnsweredRows) -> list[str]:
+    cells = [cell_text(kept.get(name)) for kept in rows.kept]
+    if layout.keep_formulas:
+        return cells
+    return list(map(guard_formula if name in layout.texts else _guard_unless_number, cells))
+
+
+def cell_text(value: object) -> str:
+    """A value of any type as the text of a cell; what is neither text nor number is JSON."""
+    if isinstance(value, list | dict):
+        return to_json(value)
+    if isinstance(value, str):  # with a mark for what is no text: one cell ends no run
+        return replace_characters(value)
+    return as_text(value, "a column that is kept")
+
+
+def _guard_unless_number(cell: str) -> str:
+    """-5 is no formula."""
+    guarded = guard_formula(cell)
+    if guarded != cell:
+        with suppress(ValueError):
+            float(cell)
+            return cell
+    return guarded
+
+
+def _csv_lines(rows: Iterable[Iterable[object]]) -> str:
+    target = StringIO()
+    csv.writer(target).writerows(rows)
+    return target.getvalue()

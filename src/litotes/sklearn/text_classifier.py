@@ -165,14 +165,16 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             return np.empty(0, np.int64), np.empty((0, len(self.classes_)))
         if self._predictor is None:
             self._predictor = Predictor(self.model_, device=self.device)
-        answers, n_unreadable = self._predictor.labels_and_probabilities(texts)
-        if n_unreadable:
+        answers = self._predictor.answer_columns(texts)
+        if n_unreadable := int(answers.unreadable.sum()):
             warnings.warn(
                 f"{n_unreadable} of {len(texts)} texts are unreadable: the model knows no part of"
                 " them.",
                 stacklevel=3,  # who called `predict`
             )
-        return answers[TASK]
+        found = answers.tasks[TASK]
+        assert found.probabilities is not None
+        return found.values, found.probabilities
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the predictor, which holds a lock; the next question makes another one."""

@@ -1,0 +1,198 @@
+"""Answers are columns: one table of columns decides what every format holds, and objects say the
+same.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from made_exits import with_exits
+from tiny_models import TEXTS, model_of
+
+from litotes.cli.main import main
+from litotes.core.values import Task
+from litotes.encoder import pretrained
+from litotes.model.calibration import Bound, Calibration, LabelSets, TaskAnswers, to_answers
+from litotes.model.checkpoint import save_model
+from litotes.prediction.answers import BOOL, FLOAT, INT, STRING, Answers, as_json, make_columns
+from litotes.prediction.frames import FrameRequest, add_predictions
+from litotes.prediction.predictor import Predictor
+from litotes.prediction.tables import AnsweredRows, Layout, arrow_table, header_line, row_lines
+
+MOOD = Task("mood", ("bad", "good"), coverage=0.9, has_exits=True)
+MOODS = Task("moods", ("angry", "calm", "sad"), multi_label=True)
+TASKS = {"mood": MOOD, "moods": MOODS, "warmth": Task("warmth", ())}
+ANSWERS = Answers(
+    ['a "tea", ä', "two\nlines", "", "=🫨"],
+    [None, None, None, None],
+    {2: "it is empty"},
+    {
+        "mood": TaskAnswers(
+            MOOD,
+            np.array([1, 0, 0]),
+            np.array([[0.25, 0.75], [0.5, 0.5], [0.75, 0.25]]),
+            np.array([[False, True], [True, True], [False, False]]),
+        ),
+        "moods": TaskAnswers(
+            MOODS, np.array([[1, 1, 0], [0, 0, 0], [0, 0, 1]], np.bool_), np.full((3, 3), 0.5)
+        ),
+        "warmth": TaskAnswers(TASKS["warmth"], np.array([2.5, -1.0, 0.0])),
+    },
+    truncated=np.array([False, True, False]),
+    unreadable=np.array([False, False, True]),
+    layers=np.array([0, 2, 1]),
+)
+EXPECTED: dict[str, tuple[str, list[Any]]] = {
+    "mood": (STRING, ["good", "bad", None, "bad"]),
+    "mood_probability": (FLOAT, [0.75, 0.5, None, 0.75]),
+    "mood_probability_bad": (FLOAT, [0.25, 0.5, None, 0.75]),
+    "mood_probability_good": (FLOAT, [0.75, 0.5, None, 0.25]),
+    "mood_labels": (STRING, ["good", "bad|good", None, ""]),
+    "mood_unsure": (
+        STRING,
+        [None, "several labels are possible: bad, good", None, "no label is likely enough"],
+    ),
+    "moods": (STRING, ["angry|calm", "none", None, "sad"]),
+    **{f"moods_probability_{label}": (FLOAT, [0.5, 0.5, None, 0.5]) for label in MOODS.labels},
+    "warmth": (FLOAT, [2.5, -1.0, None, 0.0]),
+    "truncated": (BOOL, [False, True, False, False]),
+    "unreadable": (BOOL, [False, False, False, True]),
+    "problem": (STRING, [None, None, "it is empty", None]),
+    "answered_at_layer": (INT, [0, 2, None, 1]),
+}
+LAYOUT = Layout(("text",), TASKS, all_probabilities=True, keep_formulas=True)
+ROWS = AnsweredRows([{"text": text} for text in ANSWERS.texts], ANSWERS)
+
+
+class Fixed:
+    """A predictor that has answered already."""
+
+    tasks = TASKS
+
+    def stream_columns(self, texts: object, **_: object) -> list[Answers]:
+        return [ANSWERS]
+
+
+def test_every_column_holds_what_was_answered() -> None:
+    columns = make_columns(TASKS, all_probabilities=True)
+    assert {one.name: (one.kind, ANSWERS.cells(one)) for one in columns} == EXPECTED
+    fewer = [one.name for one in make_columns(TASKS)]
+    assert fewer == [name for name in EXPECTED if "probability_" not in name]
+    plain = {"mood": replace(MOOD, coverage=None, has_exits=False)}
+    assert [one.name for one in make_columns(plain, prefix="p.")] == [
+        "p.mood",
+        "p.mood_probability",
+        "p.truncated",
+        "p.unreadable",
+        "p.problem",
+    ]
+
+
+def test_every_format_holds_the_same_cells() -> None:
+    pa = pytest.importorskip("pyarrow")
+    names = ["text", *EXPECTED]
+    rows = [
+        {"text": text, **{name: cells[place] for name, (_, cells) in EXPECTED.items()}}
+        for place, text in enumerate(ANSWERS.texts)
+    ]
+    table = arrow_table(LAYOUT, ROWS)
+    assert table.column_names == names
+    assert table.to_pylist() == rows
+    assert table.schema.field("answered_at_layer").type == pa.int64()
+    frame = add_predictions(
+        {"text": list(ANSWERS.texts)},
+        Fixed(),  # type: ignore[arg-type]
+        FrameRequest(all_probabilities=True),
+    )
+    assert [dict(zip(frame, row, strict=True)) for row in zip(*frame.values(), strict=True)] == rows
+    written = header_line(LAYOUT, "csv") + row_lines(LAYOUT, "csv", ROWS)
+    as_words = [{name: "" if row[name] is None else str(row[name]) for name in row} for row in rows]
+    assert list(csv.DictReader(StringIO(written, newline=""))) == as_words
+    lines = row_lines(LAYOUT, "jsonl", ROWS).splitlines()
+    for line, row, prediction in zip(lines, rows, ANSWERS.predictions(), strict=True):
+        content = json.loads(line)
+        assert content == {"text": row["text"], **as_json(prediction, TASKS)}
+        for task in ("mood", "warmth"):
+            assert (content[task] or {}).get("label") == row[task]
+
+
+def test_rows_without_an_answer_are_left_out_where_asked_for() -> None:
+    pytest.importorskip("pyarrow")
+    layout = replace(LAYOUT, bad_rows="skip")
+    texts = [text for place, text in enumerate(ANSWERS.texts) if place != 2]
+    assert arrow_table(layout, ROWS)["text"].to_pylist() == texts
+    lines = row_lines(layout, "jsonl", ROWS).splitlines()
+    assert [json.loads(line)["text"] for line in lines] == texts
+    assert len(list(csv.reader(StringIO(row_lines(layout, "csv", ROWS), newline="")))) == 3
+
+
+def test_json_nests_what_a_task_answers() -> None:
+    first, _, bad, _ = (as_json(one, TASKS) for one in ANSWERS.predictions())
+    assert first == {
+        "text": 'a "tea", ä',
+        "mood": {
+            "label": "good",
+            "probability": 0.75,
+            "probabilities": {"bad": 0.25, "good": 0.75},
+            "labels": ["good"],
+            "unsure": None,
+        },
+        "moods": {
+            "label": ["angry", "calm"],
+            "probability": None,
+            "probabilities": dict.fromkeys(MOODS.labels, 0.5),
+        },
+        "warmth": {"label": 2.5, "probability": None, "probabilities": {}},
+        "truncated": False,
+        "unreadable": False,
+        "problem": None,
+        "answered_at_layer": 0,
+    }
+    nothing = {"truncated": False, "unreadable": False, "problem": "it is empty"}
+    assert bad == {"text": "", **dict.fromkeys(TASKS), **nothing}
+
+
+def test_data_frames_have_types_that_know_what_is_missing() -> None:
+    pd = pytest.importorskip("pandas")
+    frame = add_predictions(
+        pd.DataFrame({"text": list(ANSWERS.texts)}),
+        Fixed(),  # type: ignore[arg-type]
+        FrameRequest(),
+    )
+    assert frame["answered_at_layer"].dtype == "Int64"
+    assert frame["answered_at_layer"].isna().tolist() == [False, False, True, False]
+    assert frame["warmth"].dtype == np.float64
+
+
+def test_a_set_holds_the_labels_above_the_bound_of_the_variety() -> None:
+    task = Task("mood", ("a", "b", "c"))
+    logits = np.log([[0.6, 0.3, 0.1], [0.5, 0.49, 0.01]])
+    sets = LabelSets(0.9, Bound(0.25, 50), {"en-AU": Bound(0.55, 40)})
+    answers = to_answers(logits, task, Calibration(), label_sets=sets)
+    assert answers.sets() == [("a", "b"), ("a", "b")]
+    own = to_answers(logits, task, Calibration(), label_sets=sets, variety="en-AU")
+    assert own.sets() == [("a",), ()]
+    assert [one.unsure for one in own.objects()] == [None, "no label is likely enough"]
+
+
+def test_the_command_writes_at_which_layer_texts_left(
+    tiny: pretrained.Pretrained, tmp_path: Path
+) -> None:
+    save_model(with_exits(model_of(tiny), (1,), threshold=0.6), tmp_path / "early", card="")
+    with (tmp_path / "in.csv").open("w", newline="") as table:
+        csv.writer(table).writerows([["text"], *([text] for text in TEXTS)])
+    out = tmp_path / "out.csv"
+    asked = ["--file", str(tmp_path / "in.csv"), "--model", str(tmp_path / "early")]
+    assert main(["predict", *asked, "--format", "csv", "--out", str(out)]) == 0
+    with out.open(newline="") as table:
+        layers = [int(row["answered_at_layer"]) for row in csv.DictReader(table)]
+    predictions = Predictor.load(tmp_path / "early").predict(TEXTS)
+    assert layers == [one.answered_at_layer for one in predictions]
+    assert set(layers) == {1, 2}
