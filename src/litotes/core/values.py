@@ -353,7 +353,8 @@ class WordPrediction:
         return {"words": words, "entities": [one.as_json() for one in self.stretches]}
 
 
-Thing, Key = TypeVar("Thing"), TypeVar("Key")
+Thing = TypeVar("Thing")
+Key = TypeVar("Key")
 
 
 def grouped(things: Iterable[Thing], key_of: Callable[[Thing], Key]) -> dict[Key, list[Thing]]:

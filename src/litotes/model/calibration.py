@@ -502,7 +502,7 @@ class TaskAnswers:
     probabilities: Floats | None = None
     possible: Flags | None = None
 
-    def labels(self) -> list[Label]:
+    def labels(self) -> Sequence[Label]:
         if self.task.multi_label:
             return _named(self.values, self.task)
         if self.task.is_regression:

@@ -155,7 +155,7 @@ def _task_cells(answers: TaskAnswers, column: Column) -> list[Any]:
         case "label" if answers.task.multi_label:
             return [BETWEEN.join(given) or NONE for given in answers.labels()]  # type: ignore[arg-type]
         case "label":
-            return answers.labels()
+            return list(answers.labels())
         case "share":
             return answers.shares()
         case "labels":

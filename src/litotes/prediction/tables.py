@@ -324,8 +324,8 @@ class Tally:
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Tally:
         names = ("n_read", "n_written", "n_bad", "n_unreadable")
-        counts = [require_count(content[name]) for name in names]
-        return cls(*counts, tuple(map(str, content["problems"])))
+        counts = {name: require_count(content[name]) for name in names}
+        return cls(**counts, problems=tuple(map(str, content["problems"])))
 
     def sentences(self, bad_rows: str) -> list[str]:
         """What the user should know. bad_rows: see `BAD_ROWS`."""
