@@ -154,7 +154,7 @@ CASES: dict[str, Case] = {
     "litotes.json": damaged_model,
     "scores.json": damaged_finished_run,
     "checkpoint": damaged_checkpoint,
-    "plan.json": damaged_state,
+    "unfinished file": damaged_state,
     "plan.json": damaged_plan,
     "study": damaged_study,
 }
