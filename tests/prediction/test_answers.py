@@ -71,13 +71,8 @@ LAYOUT = Layout(("text",), TASKS, all_probabilities=True, keep_formulas=True)
 ROWS = AnsweredRows([{"text": text} for text in ANSWERS.texts], ANSWERS)
 
 
-class Fixed:
-    """A predictor that has answered already."""
-
-    tasks = TASKS
-
-    def stream_columns(self, texts: object, **_: object) -> list[Answers]:
-        return [ANSWERS]
+def answer(texts: object) -> list[Answers]:
+    return [ANSWERS]
 
 
 def test_every_column_holds_what_was_answered() -> None:
@@ -108,7 +103,8 @@ def test_every_format_holds_the_same_cells() -> None:
     assert table.schema.field("answered_at_layer").type == pa.int64()
     frame = add_predictions(
         {"text": list(ANSWERS.texts)},
-        Fixed(),  # type: ignore[arg-type]
+        TASKS,
+        answer,
         FrameRequest(all_probabilities=True),
     )
     assert [dict(zip(frame, row, strict=True)) for row in zip(*frame.values(), strict=True)] == rows
@@ -163,7 +159,8 @@ def test_data_frames_have_types_that_know_what_is_missing() -> None:
     pd = pytest.importorskip("pandas")
     frame = add_predictions(
         pd.DataFrame({"text": list(ANSWERS.texts)}),
-        Fixed(),  # type: ignore[arg-type]
+        TASKS,
+        answer,
         FrameRequest(),
     )
     assert frame["answered_at_layer"].dtype == "Int64"

@@ -219,11 +219,10 @@ def test_cores_are_asked_for(trained_folder: Path) -> None:
 def test_neither_pandas_nor_pyarrow_is_imported_for_lists() -> None:
     program = """
 import sys
-from types import SimpleNamespace
 from litotes.prediction.frames import FrameRequest, add_predictions
 
-predictor = SimpleNamespace(tasks={}, stream_columns=lambda texts, **_: [])
-assert list(add_predictions({"text": []}, predictor, FrameRequest()))[0] == "text"
+batch = add_predictions({"text": []}, {}, lambda texts: [], FrameRequest())
+assert list(batch)[0] == "text"
 assert not {"pandas", "pyarrow", "torch"} & set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -153,7 +153,8 @@ class Answers:
 def _task_cells(answers: TaskAnswers, column: Column) -> list[Any]:
     match column.field:
         case "label" if answers.task.multi_label:
-            return [BETWEEN.join(given) or NONE for given in answers.labels()]  # type: ignore[arg-type]
+            named: Sequence[Any] = answers.labels()
+            return [BETWEEN.join(given) or NONE for given in named]
         case "label":
             return list(answers.labels())
         case "share":

@@ -9,20 +9,29 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from litotes.core.errors import UserError
 from litotes.core.registry import pick
-from litotes.core.values import BadText
+from litotes.core.values import BadText, Task
 from litotes.data.tables.rows import Row, require_columns
-from litotes.prediction.answers import BAD_ROWS, BOOL, FLOAT, INT, STRING, Column, make_columns
+from litotes.prediction.answers import (
+    BAD_ROWS,
+    BOOL,
+    FLOAT,
+    INT,
+    STRING,
+    Answers,
+    Column,
+    make_columns,
+)
 
-if TYPE_CHECKING:
-    from litotes.prediction.predictor import Predictor
+Answer = Callable[[Sequence[str | tuple[str, str] | BadText]], Iterable[Answers]]
+"""answer(texts): the answers to texts, pairs or texts that cannot be read, in chunks."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +51,13 @@ class FrameRequest:
         pick(BAD_ROWS, self.bad_rows, "treatment of bad rows")
 
 
-def add_predictions(batch: Any, predictor: Predictor, request: FrameRequest) -> Any:
+def add_predictions(
+    batch: Any, tasks: Mapping[str, Task], answer: Answer, request: FrameRequest
+) -> Any:
     """The batch with one more column for each of `make_columns`."""
     adapter = _adapter_of(batch)
     columns = make_columns(
-        predictor.tasks, all_probabilities=request.all_probabilities, prefix=request.prefix
+        tasks, all_probabilities=request.all_probabilities, prefix=request.prefix
     )
     column, pair = request.column, request.pair
     _check_names(adapter.names(batch), [column] if pair is None else [column, pair], columns)
@@ -66,7 +77,7 @@ def add_predictions(batch: Any, predictor: Predictor, request: FrameRequest) -> 
         places = [place for place, text in enumerate(asked) if not isinstance(text, BadText)]
         batch, asked = adapter.take(batch, places), [asked[place] for place in places]
     added: dict[Column, list[Any]] = {each: [] for each in columns}
-    for answers in predictor.stream_columns(asked, bad_texts="empty", at_once=False):
+    for answers in answer(asked):
         for each, cells in added.items():
             cells += answers.cells(each)
     return adapter.add(batch, added, text_column=column)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, overload
@@ -480,7 +480,8 @@ class Predictor:
         from litotes.prediction.frames import FrameRequest, add_predictions
 
         request = FrameRequest(column, pair, bad_rows, all_probabilities, prefix)
-        return add_predictions(batch, self, request)
+        answer = partial(self.stream_columns, bad_texts="empty", at_once=False)
+        return add_predictions(batch, self.tasks, answer, request)
 
     def explain(
         self,
