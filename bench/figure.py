@@ -68,7 +68,7 @@ def parts_figure(lines: Sequence[Line]) -> Figure:
     lengths = _all_numbers(by_length)
     if not lengths:
         raise UserError(
-            "These lines have no parts to draw: measure them with `litotes bench profile`."
+            "These lines have no parts to draw: measure them with `python -m bench profile`."
         )
     shown = _spread_out(lengths)
     picture = new_picture(4.0 * len(shown), 3.1)
@@ -96,7 +96,7 @@ def length_figure(lines: Sequence[Line]) -> Figure:
     found = {name: points for name, points in _by_number(lines, "n").items() if name in PENS}
     if not found:
         raise UserError(
-            "These lines have no lengths to draw: measure them with `litotes bench profile`."
+            "These lines have no lengths to draw: measure them with `python -m bench profile`."
         )
     picture = new_picture(9.0, 4.2)
     by_text, by_piece = picture.subplots(1, 2)
@@ -121,7 +121,7 @@ def growth_figure(lines: Sequence[Line]) -> Figure:
     batches, cores = _by_number(lines, "b"), _by_number(lines, "c")
     if not batches or not cores:
         raise UserError(
-            "These lines have no batches to draw: measure them with `litotes bench growth`."
+            "These lines have no batches to draw: measure them with `python -m bench growth`."
         )
     picture = new_picture(9.0, 4.2)
     left, right = picture.subplots(1, 2, sharey=True)

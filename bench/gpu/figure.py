@@ -28,7 +28,7 @@ def speed_figure(by_model: Mapping[str, Sequence[Line]]) -> Figure:
     """A panel for each model that has lines, by its title, each on a scale of its own."""
     shown = {title: lines for title, lines in by_model.items() if lines}
     if not shown:
-        raise UserError("These lines have no texts to draw: measure them with `litotes bench gpu`.")
+        raise UserError("These lines have no texts to draw: measure with `python -m bench gpu`.")
     most = max(len(lines) for lines in shown.values())
     picture = new_picture(5.0 * len(shown), 0.7 + 0.32 * most)
     axes = picture.subplots(1, len(shown), squeeze=False)[0]

@@ -80,7 +80,7 @@ class GpuReport:
 def require_gpu() -> torch.device:
     if not torch.cuda.is_available():
         raise UserError(
-            "`litotes bench gpu` needs a CUDA device, and a torch that was built for it; this"
+            "`python -m bench gpu` needs a CUDA device, and a torch that was built for it; this"
             " machine has none. Run it where there is one."
         )
     return torch.device("cuda")

@@ -201,7 +201,16 @@ def test_the_command(
     folder: Path, source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = str(tmp_path / "early")
-    asked = ["--model", str(folder), "--data", source, "--differ", "5", "--confidence", "0.5"]
+    asked = [
+        "--model",
+        str(folder),
+        "--data",
+        source,
+        "--max-disagreement",
+        "5",
+        "--confidence",
+        "0.5",
+    ]
     assert main(["exits", *asked, "--layers", "1", "--out", out, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["settings"]["differ"] == pytest.approx(0.05)
     assert main(["predict", "the tea is bad", "--model", out, "--format", "jsonl"]) == 0

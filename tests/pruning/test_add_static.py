@@ -58,8 +58,8 @@ def test_texts_that_leave_before_the_first_layer(
     model = model_of(pretrained.load(str(tiny_folder)))
     save_model(model, tmp_path / "whole", card="# Mine\n")
     source = f"table:{tmp_path / 'texts.csv'}?label.sentiment=mood&split=split"
-    asked = ["--model", str(tmp_path / "whole"), "--data", source, "--static"]
-    mild = ["--differ", "20", "--confidence", "0.5", "--layers", "1"]
+    asked = ["--model", str(tmp_path / "whole"), "--data", source, "--piece-table"]
+    mild = ["--max-disagreement", "20", "--confidence", "0.5", "--layers", "1"]
     assert main(["exits", *asked, *mild, "--out", str(tmp_path / "early"), "--json"]) == 0
     content = json.loads(capsys.readouterr().out)
     assert [row["layer"] for row in content["rows"]] == [0, 1, 2]
@@ -70,7 +70,7 @@ def test_texts_that_leave_before_the_first_layer(
     assert "On a GPU every text that the table leaves goes to the end." in card
     answers = Predictor.load(tmp_path / "early").predict(["bad queue", "the great tea is not bad"])
     assert all(one.answered_at_layer in (0, 1, 2) for one in answers)
-    alone = ["--differ", "30", "--confidence", "0.5", "--layers", "0"]
+    alone = ["--max-disagreement", "30", "--confidence", "0.5", "--layers", "0"]
     assert main(["exits", *asked[:-1], *alone, "--out", str(tmp_path / "table")]) == 0
     assert "0 (table)" in capsys.readouterr().out
     early = Predictor.load(tmp_path / "early", runtime="torch").runtimes[0].model()

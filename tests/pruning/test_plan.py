@@ -79,7 +79,7 @@ def test_texts_to_avoid_are_asked_for_where_the_recipe_has_them_elsewhere(
         return recipe_of(facts, where).changed(data__avoid=["vader:nowhere"])
 
     monkeypatch.setattr(plans, "recipe_of", with_avoided)
-    message = r"vader:nowhere are to be left out, and cannot be read: .*nowhere.* --avoid none"
+    message = r"vader:nowhere are to be left out, and cannot be read: .*nowhere.* --exclude none"
     with pytest.raises(UserError, match=message):
         plan_pruning(trained_folder, "sampler", out, settings=settings)
     assert not plan_pruning(
@@ -101,8 +101,8 @@ def test_a_built_in_model_is_planned_by_its_name(
     monkeypatch.setattr("litotes.pruning.plan_pruning", note)
     words = ["prune", "--model", "builtin", "--data", "sampler", "--out", str(tmp_path / "new")]
     assert main(words) == 2
-    assert main([*words, "--avoid", "none"]) == 2
-    assert main([*words, "--avoid", "contrast,vader:there"]) == 2
+    assert main([*words, "--exclude", "none"]) == 2
+    assert main([*words, "--exclude", "contrast,vader:there"]) == 2
     assert planned == [("builtin", None), ("builtin", ()), ("builtin", ("contrast", "vader:there"))]
 
 

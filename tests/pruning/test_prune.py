@@ -195,11 +195,11 @@ def test_the_command(
     dense: Run, corpus: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     quick = [
-        "--targets",
+        "--factors",
         "1.5",
         "--epochs",
         "1",
-        "--settle",
+        "--target-epochs",
         "1",
         "--heads",
         "1",
@@ -224,12 +224,12 @@ def test_the_command(
 @pytest.mark.parametrize(
     "wrong",
     [
-        ("--targets", "0.5"),
-        ("--targets", "2,x"),
-        ("--sure", "1.5"),
+        ("--factors", "0.5"),
+        ("--factors", "2,x"),
+        ("--confidence", "1.5"),
         ("--heads", "0"),
-        ("--folds", "1"),
-        ("--folds", "21"),
+        ("--cross-fit", "1"),
+        ("--cross-fit", "21"),
         ("--importance", "loud"),
         ("--teacher-share", "2"),
     ],
@@ -252,8 +252,8 @@ def test_options_become_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
     monkeypatch.setattr("litotes.pruning.plan_pruning", stop_here)
     command = ["prune", "--model", "m", "--data", "sampler", "--out", str(tmp_path / "out")]
-    words = "--sure 0.8 --folds 4 --unlabelled u --held-out h --teacher-share 0.5 --no-restore"
-    words += " --no-fuse --importance received --no-control --seed 3"
+    words = "--confidence 0.8 --cross-fit 4 --unlabelled u --held-out h --teacher-share 0.5"
+    words += " --no-restore --no-fuse --importance received --no-control --seed 3"
     assert main(command) == main([*command, *words.split()]) == 2
     plain, full = given
     assert plain == PruneSettings()

@@ -54,15 +54,15 @@ def test_a_refusal_says_how_many_texts_are_missing() -> None:
     assert "0.85" in told
     # an interval of ± 1 around 0.1 has to shrink to where 0.5 lies outside of it
     assert "about 1,050 more labelled texts" in told
-    assert "--folds 4" in told
-    assert "--folds" not in refusal(loss=0.5, sure=0.95, n_folds=4)
+    assert "--cross-fit 4" in told
+    assert "--cross-fit" not in refusal(loss=0.5, sure=0.95, n_folds=4)
 
 
 def test_a_refusal_says_where_texts_do_not_help() -> None:
     assert "more would not change it" in refusal(loss=-3.0)
     assert "times the 300 labelled texts" in refusal(loss=0.0)
     assert "no number of texts" in refusal(loss=0.099)
-    assert "--sure" not in refusal(loss=0.0)
+    assert "--confidence" not in refusal(loss=0.0)
 
 
 def test_texts_in_words() -> None:

@@ -250,7 +250,7 @@ def test_marks_beside_an_explanation(
     runs: dict[str, Run], trained_folder: Path, tmp_path: Path
 ) -> None:
     out, model = tmp_path / "why.html", str(runs["span"].folder)
-    line = ["explain", "tea is love", "--model", str(trained_folder), "--locus", model]
+    line = ["explain", "tea is love", "--model", str(trained_folder), "--highlight-model", model]
     assert main([*line, "--out", str(out)]) == 0
     assert 'id="locus-title"' in out.read_text()
     assert main([*line, "--out", str(out.with_suffix(".json"))]) == 0

@@ -8,9 +8,8 @@ from pathlib import Path
 from litotes.cli.numbers import count
 
 ABOUT = """\
-Measures how fast a model of yours answers on this machine: padded by transformers (where that is
-installed), by our packed encoder, pruned (where it prunes), and exported in float32 and int8. All
-take turns in one run.
+Measures how fast a model answers on this machine: by transformers with padding (if installed), by
+our packed encoder, pruned, and exported in float32 and int8. All take turns in one run.
 """
 EXAMPLE = "litotes bench --model runs/mine --data sampler"
 USES = ("json", "seed", "out", "device")

@@ -1,4 +1,4 @@
-"""`litotes exits --model M --data SOURCE --differ 1 --out FOLDER`"""
+"""`litotes exits --model M --data SOURCE --max-disagreement 1 --out FOLDER`"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Adds early exits to a trained model: a text leaves with its answer as soon as a 
 that no more texts are answered otherwise than you allow. Writes a model folder and exits.json.
 """
 EXAMPLE = (
-    "litotes exits --model runs/mine --data sampler --unlabelled comments.txt --differ 2"
+    "litotes exits --model runs/mine --data sampler --unlabelled comments.txt --max-disagreement 2"
     " --out runs/early"
 )
 USES = ("json", "seed", "out")
@@ -47,12 +47,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="after which layers texts may leave, e.g. 2,3,4 (default: those in the middle)",
     )
     parser.add_argument(
-        "--static",
+        "--piece-table",
         action="store_true",
         help="let texts also leave before the first layer, by a table of their pieces",
     )
     parser.add_argument(
-        "--differ",
+        "--max-disagreement",
         type=inner_percent,
         default=1.0,
         metavar="PERCENT",
@@ -74,10 +74,10 @@ def run(options: argparse.Namespace) -> None:
 
     settings = ExitSettings(
         layers=options.layers,
-        differ=options.differ / 100,
+        differ=options.max_disagreement / 100,
         confidence=options.confidence,
         seed=options.seed or 0,
-        static=options.static,
+        static=options.piece_table,
     )
     out = Path(options.out or f"{options.model.rstrip('/')}-exits")
     with progress() as watch:

@@ -36,7 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="the one to show first, see `litotes list methods` (default: occlusion)",
     )
     parser.add_argument(
-        "--locus",
+        "--highlight-model",
         metavar="M",
         help="a tagging or span model, whose words are marked too: where the sarcasm sits",
     )
@@ -64,7 +64,9 @@ def run(options: argparse.Namespace) -> None:
         check_format(out)
         find_target(out)
     chosen_methods(options.method or METHOD)
-    locus = None if options.locus is None else mark_words(options, options.locus)
+    locus = (
+        None if options.highlight_model is None else mark_words(options, options.highlight_model)
+    )
     runtime = "torch" if has_extra("train") else "onnx"
     predictor = Predictor.load(options.model, device=options.device, runtime=runtime)
     if runtime == "onnx":

@@ -41,12 +41,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "how probable it must be that the loss is within that, for example 0.8 (default: it is"
         " enough that it is expected to be)"
     )
-    parser.add_argument("--sure", type=chance, metavar="SHARE", help=sure)
+    parser.add_argument("--confidence", type=chance, metavar="SHARE", help=sure)
     targets = (
         "times fewer operations than dense, each a point of the frontier (default 1.5,2,2.5,3)"
     )
     parser.add_argument(
-        "--targets", type=ratios, default=(1.5, 2.0, 2.5, 3.0), metavar="LIST", help=targets
+        "--factors", type=ratios, default=(1.5, 2.0, 2.5, 3.0), metavar="LIST", help=targets
     )
     parser.add_argument(
         "--heads",
@@ -63,7 +63,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="epochs with budgets drawn at every step (default 6)",
     )
     parser.add_argument(
-        "--settle",
+        "--target-epochs",
         type=count,
         default=4,
         metavar="N",
@@ -76,7 +76,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def _add_text_options(parser: argparse.ArgumentParser) -> None:
     """Which texts show what is lost."""
     parser.add_argument(
-        "--folds",
+        "--cross-fit",
         type=folds,
         default=0,
         metavar="K",
@@ -89,7 +89,7 @@ def _add_text_options(parser: argparse.ArgumentParser) -> None:
         help="texts without labels, on which agreement with the dense model counts",
     )
     parser.add_argument(
-        "--avoid",
+        "--exclude",
         type=_sources,
         metavar="SOURCES",
         help="corpora whose texts are not learned from, with commas between, or none (default:"
@@ -153,14 +153,14 @@ def run(options: argparse.Namespace) -> None:
 
     settings = PruneSettings(
         loss=options.loss,
-        sure=options.sure,
-        targets=options.targets,
+        sure=options.confidence,
+        targets=options.factors,
         heads=options.heads,
         epochs=options.epochs,
-        settle_epochs=options.settle,
+        settle_epochs=options.target_epochs,
         teacher=options.teacher_share,
         seed=options.seed or 0,
-        folds=options.folds,
+        folds=options.cross_fit,
         unlabelled=options.unlabelled,
         held_out=options.held_out,
         control=options.control,
@@ -171,7 +171,7 @@ def run(options: argparse.Namespace) -> None:
         },
     )
     out = Path(options.out or f"{options.model.rstrip('/')}-pruned")
-    plan = plan_pruning(options.model, options.data, out, settings=settings, avoid=options.avoid)
+    plan = plan_pruning(options.model, options.data, out, settings=settings, avoid=options.exclude)
     say(plan.notes)
     with progress() as watch:
         pruned = carry_out(plan, device=options.device, watch=watch)

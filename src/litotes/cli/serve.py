@@ -54,7 +54,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="FOLDER or NAME=FOLDER, several times for several (default: the built-in one)",
     )
     parser.add_argument(
-        "--locus",
+        "--highlight-model",
         metavar="M",
         help="a tagging or span model, whose words explanations mark: where the sarcasm sits",
     )
@@ -142,15 +142,15 @@ def tell_notes(models: dict[str, Predictor]) -> dict[str, Predictor]:
 
 
 def locus_loader(options: argparse.Namespace) -> Callable[[], Tagger] | None:
-    """Loads the model of --locus; a folder that is none is reported before the service starts."""
-    if options.locus is None:
+    """Loads the model of --highlight-model; a wrong folder is reported before it starts."""
+    if options.highlight_model is None:
         return None
     from litotes.core.errors import require_extra
     from litotes.core.values import WORD_KINDS
     from litotes.model.folder import open_model
 
-    require_extra("train", "--locus")
-    folder = open_model(options.locus, kinds=WORD_KINDS)
+    require_extra("train", "--highlight-model")
+    folder = open_model(options.highlight_model, kinds=WORD_KINDS)
 
     def load() -> Tagger:
         from litotes.training.tagging.tagger import Tagger

@@ -121,8 +121,8 @@ def explain(options: argparse.Namespace) -> None:
     from litotes.explanation.marked_words import marked_page
 
     refuse_options(options)
-    if options.locus is not None:
-        raise UserError("--locus adds a model of words to a classifier: give one of them.")
+    if options.highlight_model is not None:
+        raise UserError("--highlight-model adds to a classifier: leave it out.")
     out = None if options.out is None else Path(options.out)
     if out is not None and out.suffix.lower() not in (".html", ".json"):
         raise UserError(f"{out}: marked words are written as .html or .json, e.g. words.html.")

@@ -156,14 +156,14 @@ class PruneResult:
         else:
             best = max(pruned, key=lambda point: point.best_guess.chance_within)
             claim = f"No setting loses at most {budget:g} points with a certainty of {sure:g}"
-            less = ", ask for less with --sure,"
+            less = ", ask for less with --confidence,"
         guess = best.best_guess
         low, high = guess.interval
         return (
             f"{claim}: the best, {best.flops_ratio:.1f} times fewer operations, is expected to lose"
             f" {guess.points:.1f} ({low:.1f} to {high:.1f}), within the budget with a probability"
             f" of {guess.chance_within:.2f}; {self._more_texts(guess)}. Allow more with --loss"
-            f"{less} or try milder --targets; what is trained is kept."
+            f"{less} or try milder --factors; what is trained is kept."
         )
 
     def _more_texts(self, guess: Loss) -> str:
@@ -180,7 +180,7 @@ class PruneResult:
             return f"the {n_labelled} labelled texts suffice to tell, and more would not change it"
         if n_more > _MOST_TIMES * n_labelled:
             return f"more than {_MOST_TIMES} times the {n_labelled} labelled texts would be needed"
-        how = "" if texts.n_folds else ", --folds 4"
+        how = "" if texts.n_folds else ", --cross-fit 4"
         return (
             f"about {n_more:,} more labelled texts than these {n_labelled:,} would tell (a larger"
             f" training.reserved{how})"

@@ -272,7 +272,7 @@ def _divide(
         raise UserError(
             f"{name} has {n_new} texts that the model was not trained on;"
             f" {round(n_enough / (1 - _MEASURED))} are needed for this promise. Give more with"
-            " --unlabelled FILE, or allow more with --differ."
+            " --unlabelled FILE, or allow more with --max-disagreement."
         )
     return ExitTexts([*taught, *old][:MOST_TAUGHT], fitted, tested, test, tuple(notes))
 
@@ -338,8 +338,8 @@ def teach_and_test(
         raise UserError(
             f"No threshold keeps the promise: of {counted(tested.n_texts, 'text')} tested,"
             f" {int(tested.differs(cuts[0]).sum())} of the {n_left} that leave under the strictest"
-            f" differ. Allow more than {100 * settings.differ:g} % with --differ, choose later"
-            " --layers, or give more texts with --unlabelled FILE."
+            f" differ. Allow more than {100 * settings.differ:g} % with --max-disagreement,"
+            " choose later --layers, or give more texts with --unlabelled FILE."
         )
     # a cut beyond what a float can tell from 1 lets no text leave
     chosen = replace(rule, threshold=float(expit(cut)))

@@ -283,7 +283,7 @@ def _check_disk(plan: PrunePlan) -> None:
     if free < needed:
         raise UserError(
             f"Pruning needs about {needed / 1e9:.1f} GB in {out} until a model is chosen, and"
-            f" {free / 1e9:.1f} GB are free. Make room, choose another --out, or fewer --targets."
+            f" {free / 1e9:.1f} GB are free. Make room, choose another --out, or fewer --factors."
         )
 
 

@@ -257,8 +257,8 @@ def _load_avoided(source: str) -> Corpus:
         # a recipe may come from a machine that has them elsewhere
         raise UserError(
             f"The texts of {source} are to be left out, and cannot be read: {error} Say where they"
-            " are in data.avoid, or take them out of it (`litotes prune`: --avoid SOURCES, or"
-            " --avoid none)."
+            " are in data.avoid, or take them out of it (`litotes prune`: --exclude SOURCES, or"
+            " --exclude none)."
         ) from error
 
 
