@@ -4,7 +4,7 @@
 
 The cases are those of tests/kernels/cases.py, with more lengths and in all precisions;
 where pytest is installed, the tests in that folder run on the GPU as well. What is found is written
-to docs/results/performance/gpu_contracts.json after every case, with the machine's name. Exit code
+to docs/results/performance/gpu-contracts.json after every case, with the machine's name. Exit code
 1 if an error is larger than it may be. Compiling takes nearly all the time, and one core a worker.
 """
 
@@ -32,7 +32,7 @@ from litotes.core.storage import write_json
 
 ROOT = Path(__file__).parent.parent
 TESTS = ROOT / "tests" / "kernels"
-RESULTS = ROOT / "docs" / "results" / "performance" / "gpu_contracts.json"
+RESULTS = ROOT / "docs" / "results" / "performance" / "gpu-contracts.json"
 
 LIMITS = {"float32": 1e-4, "float16": 1e-2, "bfloat16": 8e-2}
 """The largest error of numbers about 1 that is accepted: some steps of the type."""

@@ -6,7 +6,7 @@ It is kept compact and tested on texts it has never seen; the card says where it
 
 RUN: a model that `reproduction.builtin_variants`, another of its scripts or `litotes prune` has
 made. DATA: a folder with besstie, tweeteval-irony, glue, vader and isarcasmeval2022 in it. Writes
-src/litotes/model/builtin/edition_5 and docs/results/builtin_edition_5.json. It becomes `builtin`
+src/litotes/model/builtin/edition_5 and docs/reference/builtin/edition-5.json. It becomes `builtin`
 when its number ends `EDITIONS` in src/litotes/model/builtin/__init__.py.
 """
 
@@ -25,7 +25,7 @@ from litotes.model.builtin import edition_folder
 from litotes.model.checkpoint import Model, load_model, save_model
 from litotes.prediction.predictor import Predictor
 
-RESULTS = "docs/results/builtin_edition_{}.json"
+RESULTS = "docs/reference/builtin/edition-{}.json"
 OWN, BESSTIE = (
     "its own kind of texts: the test parts of VADER, iSarcasmEval and the sampler",
     "BESSTIE, validation split",

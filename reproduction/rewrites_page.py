@@ -1,6 +1,6 @@
-"""Writes docs/reference/rewrites.md from the table of rewrites and from what a reader judged.
+"""Prints a reference of all rewrites: the table of rules with what readers judged of each.
 
-python -m reproduction.rewrites_page
+python -m reproduction.rewrites_page > rewrites.md
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from litotes.data.rewrites import REWRITES, TOPICS
 from litotes.data.rewrites.rewrite import VARIETIES, Rewrite
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "reference" / "rewrites.md"
 JUDGED = ROOT / "docs" / "results" / "stress" / "judged.json"
 
 _HEAD = """\
@@ -21,7 +20,7 @@ _HEAD = """\
 
 {n_rules} rules, {n_features} features of [eWAVE](https://ewave-atlas.org) among them, each common
 (A or B) in at least one of Australian, Indian, Irish, Nigerian, Singapore or British English.
-`litotes stress` measures what they do to a model's answers ([how](../how-to/stress.md)),
+`litotes stress` measures what they do to a model's answers (docs/how-to/stress.md),
 `data.rewrites` trains with them, and `litotes list rewrites` lists them.
 
 What all of them keep: the same seed and text give the same rewrite; a text that a rule does not
@@ -87,5 +86,4 @@ def _row(name: str, rewrite: Rewrite, judged: list[int]) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), "utf-8")
-    print(PAGE)
+    print(page())

@@ -66,7 +66,7 @@ class Record:
         }
 
     def _memory(self) -> dict[str, int] | None:
-        """As docs/results/service.json has it; None where no process was named."""
+        """As docs/results/performance/service.json has it; None where no process was named."""
         if not self.memory:
             return None
         seen = {"first": self.memory[0], "largest": max(self.memory), "last": self.memory[-1]}

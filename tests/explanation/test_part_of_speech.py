@@ -128,7 +128,7 @@ def test_any_words_have_parts(words: list[str]) -> None:
     assert set(parts) <= set(PARTS_OF_SPEECH)
 
 
-RIGHT, RIGHT_SMALL = 835, 832  # words; docs/results/effective_attention/parts_of_speech.md
+RIGHT, RIGHT_SMALL = 835, 832  # words; docs/results/effective-attention.md
 
 FLOOR = {"noun": 0.92, "pronoun": 0.96, "verb": 0.94, "punctuation": 1.0, "other": 0.95}
 

@@ -17,12 +17,12 @@ from litotes.prediction.predictor import Predictor
 
 pytestmark = pytest.mark.slow
 
-RESULTS = Path(__file__).parents[2] / "docs" / "results"
+RESULTS = Path(__file__).parents[2] / "docs" / "reference" / "builtin"
 
 
 def results_of(edition: int) -> dict[str, list[dict[str, Any]]]:
     content: dict[str, list[dict[str, Any]]] = json.loads(
-        (RESULTS / f"builtin_edition_{edition}.json").read_text("utf-8")
+        (RESULTS / f"edition-{edition}.json").read_text("utf-8")
     )
     return content
 

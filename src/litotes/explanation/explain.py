@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 METHOD = "occlusion"
 """The one shown first: the most faithful or close to it wherever we measured
-(docs/results/effective_attention.md).
+(docs/results/effective-attention.md).
 
 The test takes words away, as it does itself.
 """

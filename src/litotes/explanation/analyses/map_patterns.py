@@ -137,7 +137,7 @@ def _excess(share: Tensor, chance: Tensor) -> Tensor:
 #
 # Kovaleva et al. 2019 (arXiv 1908.08593, §4.1) trained theirs on 400 labelled maps of BERT; this
 # one learns from random maps alone (reproduction/patterns) and was checked against labels by eye on
-# real ones (docs/results/effective_attention/patterns.md).
+# real ones (docs/results/effective-attention.md).
 
 WEIGHTS = Path(__file__).with_name("patterns.safetensors")
 
@@ -218,7 +218,7 @@ def load_network(device: str = "cpu") -> PatternNetwork:
 #     blocks   = excess, of the weight outside of both, between pieces of the same text of a pair
 #
 # 0 is what an even map has, 1 all the weight. The thresholds were set before any map was labelled
-# (docs/results/effective_attention/patterns.md).
+# (docs/results/effective-attention.md).
 
 ENOUGH_IN_COLUMNS = 0.25
 ENOUGH_ON_DIAGONAL = 0.15  # two even blocks have 0.14

@@ -7,7 +7,7 @@ auxiliaries and modals are verbs, proper names nouns, my and their pronouns, as 
 without a noun and the "there" of "there is". Numbers, emoji, URLs, hashtags and mentions are other.
 
 How often it is right, in % (95 % interval), on 862 words of our own in four varieties and 1,035 of
-tweets tagged by others (docs/results/effective_attention/parts_of_speech.md):
+tweets tagged by others (docs/results/effective-attention.md):
 
                         gold set            tweets
     all words           96.9 (95.5–97.8)    92.9 (91.1–94.3)
