@@ -19,7 +19,9 @@ def test_a_record_has_the_form_of_the_published_results(
         record.add(status, 10.0)
     record.memory += [5_000_000, 9_000_000, 7_000_000]
     made = record.as_json(2.0)
-    published = json.loads((root / "docs/results/performance/service.json").read_text("utf-8"))["at_capacity"]
+    published = json.loads((root / "docs/results/performance/service.json").read_text("utf-8"))[
+        "at_capacity"
+    ]
     assert made.keys() == published.keys()
     assert made["memory_mb"] == {"first": 5, "largest": 9, "last": 7}
     assert made["answers"] == {"200": 2, "429": 1}
