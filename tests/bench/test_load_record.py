@@ -1,4 +1,4 @@
-"""What bench/trials/load.py writes down of a service is what docs/results/performance/service.json holds."""
+"""A record of bench/trials/load.py has the form of docs/results/performance/service.json."""
 
 from __future__ import annotations
 
