@@ -215,6 +215,11 @@ CODE = re.compile(r"^```.*?^```|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 LINKED = [*PAGES, ROOT / "reproduction" / "README.md"]
 
 
+def links_of(page: Path) -> list[str]:
+    found: list[str] = LINK.findall(CODE.sub("", page.read_text("utf-8")))
+    return found
+
+
 def anchors(page: Path) -> set[str]:
     """The headings of a page, spelled as links spell them."""
     text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
@@ -224,12 +229,36 @@ def anchors(page: Path) -> set[str]:
 
 @pytest.mark.parametrize("page", LINKED, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
-    for link in LINK.findall(CODE.sub("", page.read_text("utf-8"))):
+    for link in links_of(page):
         name, _, anchor = link.partition("#")
         target = page.parent / name if name else page
         assert target.exists(), link
         if anchor and target.suffix == ".md":
             assert anchor in anchors(target), link
+
+
+DOCS = ROOT / "docs"
+
+
+def test_every_page_is_in_the_index() -> None:
+    """Chapters of the tour are in its own index."""
+    for index in (DOCS / "README.md", DOCS / "tour" / "README.md"):
+        linked = {(index.parent / link.split("#")[0]).resolve() for link in links_of(index)}
+        pages = {
+            page
+            for page in index.parent.rglob("*.md")
+            if page != index and (index.parent.name == "tour" or page.parent.name != "tour")
+        }
+        assert not pages - linked, index
+
+
+def test_every_file_is_named_in_one_way_and_shown_or_read() -> None:
+    """Shown or linked by a page, or read by a test or a script."""
+    readers = [*LINKED, *(ROOT / "tests").rglob("*.py"), *(ROOT / "reproduction").rglob("*.py")]
+    named = "".join(file.read_text("utf-8") for file in readers)
+    for file in DOCS.rglob("*.*"):
+        assert re.fullmatch(r"README|[a-z0-9-]+", file.stem), file
+        assert file.name in named, file
 
 
 def test_there_are_commands_to_check() -> None:

@@ -63,10 +63,10 @@ def model(trained_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Bat
 
 
 def snippet(root: Path) -> str:
-    """The snippet for Ray Data in docs/how-to/scale.md: comments.parquet becomes ray-answers."""
+    """The snippet for Ray Data in docs/how-to/tables.md: comments.parquet becomes ray-answers."""
     (found,) = re.findall(
         r"^```py\n(.*?import ray\n.*?)^```",
-        (root / "docs" / "how-to" / "scale.md").read_text("utf-8"),
+        (root / "docs" / "how-to" / "tables.md").read_text("utf-8"),
         re.MULTILINE | re.DOTALL,
     )
     return str(found).rpartition("```py\n")[2]
