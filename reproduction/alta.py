@@ -29,13 +29,16 @@ from litotes.core.numbers import Floats, confusion, macro_f1
 from litotes.core.storage import load_json, write_json
 from litotes.evaluation.scores import interval
 from litotes.evaluation.shared_task import VARIETIES
-from litotes.training.distillation.answers import gather_lessons
 from litotes.training.distillation.distill import plan_students, run_all
-from litotes.training.distillation.plan import DistillPlan, plan_distillation
-from litotes.training.distillation.settings import distill_recipe_of
-from litotes.training.distillation.shapes import STUDENT, Shape
-from litotes.training.distillation.students import TEST_FILE, StudentJob, run_student
-from litotes.training.distillation.teachers import run_teacher
+from litotes.training.distillation.plan import DistillPlan, DistillRecipe, plan_distillation
+from litotes.training.distillation.students import (
+    STUDENT,
+    TEST_FILE,
+    Shape,
+    StudentJob,
+    run_student,
+)
+from litotes.training.distillation.teachers import gather_lessons, run_teacher
 
 TASKS = ("sentiment", "sarcasm")
 N_RESAMPLES = 2000
@@ -109,7 +112,7 @@ def make_plan(given: argparse.Namespace, task: str) -> DistillPlan:
             },
         },
     }
-    return plan_distillation(distill_recipe_of(content, "alta.py"), given.out / task)
+    return plan_distillation(DistillRecipe.of(content, "alta.py"), given.out / task)
 
 
 def make_jobs(plan: DistillPlan, given: argparse.Namespace) -> dict[str, StudentJob]:
@@ -127,7 +130,7 @@ def make_jobs(plan: DistillPlan, given: argparse.Namespace) -> dict[str, Student
                 model__encoder=encoder,
                 training__epochs=given.epochs or attempt.epochs,
                 training__learning_rate=attempt.rate,
-                training__split_seed=plan.recipe.student.seed,
+                training__split_seed=plan.recipe.seed,
             )
             jobs[f"{name}, {seed}"] = replace(
                 first,

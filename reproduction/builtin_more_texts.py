@@ -31,7 +31,7 @@ from litotes.data.near_duplicates import remove_texts_of
 from litotes.data.sources import load
 from litotes.data.sources.corpora import ratings
 from litotes.training.distillation.plan import DistillPlan
-from litotes.training.distillation.prevalence import stated_shares
+from litotes.training.distillation.teachers import stated_shares
 from litotes.training.lessons import Lessons
 
 SLOPE = 2.0
@@ -185,7 +185,7 @@ def allowed_ratings(plan: DistillPlan, data: Path) -> list[Rated]:
     keys, documents = set(map(example_key, apart)), {one.group for one in apart} - {None}
     found = ratings(data / "vader")
     corpus = Corpus("vader", tuple(one for one, _ in found), {})
-    clean, _ = remove_texts_of(corpus, [load(source) for source in plan.recipe.student.data.avoid])
+    clean, _ = remove_texts_of(corpus, [load(source) for source in plan.recipe.data.avoid])
     left = {example_key(one) for one in clean} - keys
     return [
         (one, rating)

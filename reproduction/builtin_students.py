@@ -24,14 +24,15 @@ from litotes.data.sources import load
 from litotes.evaluation.evaluate import evaluate
 from litotes.model.checkpoint import load_model
 from litotes.prediction.predictor import Predictor
-from litotes.training.distillation.answers import gather_lessons, with_even_answers
 from litotes.training.distillation.distill import plan_students, run_all
-from litotes.training.distillation.plan import DistillPlan, plan_distillation
-from litotes.training.distillation.prevalence import with_known_prevalence
-from litotes.training.distillation.settings import read_distill_recipe
-from litotes.training.distillation.shapes import STUDENT
-from litotes.training.distillation.students import StudentJob, run_student
-from litotes.training.distillation.teachers import run_teacher
+from litotes.training.distillation.plan import DistillPlan, DistillRecipe, plan_distillation
+from litotes.training.distillation.students import STUDENT, StudentJob, run_student
+from litotes.training.distillation.teachers import (
+    gather_lessons,
+    run_teacher,
+    with_even_answers,
+    with_known_prevalence,
+)
 from litotes.training.lessons import Lessons
 from reproduction.builtin_more_texts import (
     allowed_ratings,
@@ -131,7 +132,7 @@ def make_plan(data: Path, out: Path, teacher: str) -> DistillPlan:
         f"distill.teachers_folder={out / 'teachers'}",
         "training.reserved=0.1",
     ]
-    return plan_distillation(read_distill_recipe(RECIPE, changes=changes), out / "student")
+    return plan_distillation(DistillRecipe.read(RECIPE, changes=changes), out / "student")
 
 
 def make_jobs(plan: DistillPlan, out: Path, data: Path, *, alone: bool) -> dict[str, StudentJob]:
@@ -153,7 +154,7 @@ def make_jobs(plan: DistillPlan, out: Path, data: Path, *, alone: bool) -> dict[
             "seed": student.seed,
             "model__head": HEAD,
             "training__epochs": student.epochs,
-            "training__split_seed": plan.recipe.student.seed,
+            "training__split_seed": plan.recipe.seed,
         }
         corpus = first.corpus
         if name.startswith(OLDER):

@@ -40,12 +40,12 @@ from litotes.model.builtin import edition_folder
 from litotes.model.checkpoint import Model, average_models, load_model, save_model
 from litotes.model.folder import is_model_folder
 from litotes.training.classification import train_classifier
-from litotes.training.distillation.answers import with_even_answers
 from litotes.training.distillation.distill import run_all
 from litotes.training.distillation.plan import DistillPlan
-from litotes.training.distillation.prevalence import (
+from litotes.training.distillation.teachers import (
     move_answer,
     stated_shares,
+    with_even_answers,
     with_known_prevalence,
 )
 from litotes.training.inputs import PieceInputs, all_logits, freeze

@@ -27,10 +27,9 @@ from litotes.core.values import Example
 from litotes.data.corpus import example_key
 from litotes.model.builtin import edition_folder
 from litotes.model.checkpoint import load_model
-from litotes.training.distillation.answers import with_even_answers
 from litotes.training.distillation.distill import run_all
 from litotes.training.distillation.plan import DistillPlan
-from litotes.training.distillation.prevalence import with_known_prevalence
+from litotes.training.distillation.teachers import with_even_answers, with_known_prevalence
 from litotes.training.lessons import Answers, Lessons
 from reproduction.builtin_mixture import Found, Parts
 from reproduction.builtin_more_texts import (

@@ -31,8 +31,8 @@ from litotes.encoder import pretrained
 from litotes.encoder.encoder import Encoder
 from litotes.encoder.packing import batches_by_budget, encode_examples, pack
 from litotes.encoder.tokenizer import PieceTokenizer
-from litotes.training.distillation.answers import with_even_answers
 from litotes.training.distillation.plan import DistillPlan
+from litotes.training.distillation.teachers import with_even_answers
 from reproduction.builtin_mixture import texts_of_none
 from reproduction.builtin_more_texts import (
     POSITIVE,

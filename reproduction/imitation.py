@@ -35,8 +35,8 @@ from litotes.model.builtin import edition_folder
 from litotes.model.checkpoint import Model, load_model, save_model
 from litotes.model.classifier import Classifier
 from litotes.training.classification import train_classifier
-from litotes.training.distillation.prevalence import move_answer, stated_shares
-from litotes.training.distillation.settings import read_distill_recipe
+from litotes.training.distillation.plan import DistillRecipe
+from litotes.training.distillation.teachers import move_answer, stated_shares
 from litotes.training.inputs import PieceInputs, all_logits, freeze
 from litotes.training.losses import SoftAnswers
 from litotes.training.objective import autocast
@@ -227,7 +227,7 @@ def mix_ears(taught: Tensor, rows: Sequence[Row], heard: Tensor, share: float) -
     """The first edition's answers to older texts, moved to how rare sarcasm is in their source."""
     heard = heard.clamp(SMALLEST, 1 - SMALLEST)
     moved = heard
-    for source, stated in read_distill_recipe(RECIPE).distill.prevalence.items():
+    for source, stated in DistillRecipe.read(RECIPE).distill.prevalence.items():
         of_it = torch.tensor([row.source == source for row in rows])
         bases = of_it & torch.tensor([row.kind == OLDER for row in rows])
         known = stated_shares(SARCASM, stated[SARCASM.name])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from litotes.training.distillation import DistillRecipe, DistillSettings
+from litotes.training.distillation import DistillRecipe
 from litotes.training.recipe import Recipe
 
 WORDS = (
@@ -56,5 +56,5 @@ def recipe(tea: str, tiny_recipe: Recipe) -> DistillRecipe:
         model__max_pieces=24,
         training__epochs=1,
     )
-    settings = DistillSettings(folds=2, unlabelled="selection", baseline=False)
-    return DistillRecipe(student, settings)
+    content = {"folds": 2, "unlabelled": "selection", "baseline": False}
+    return DistillRecipe.of({**student.model_dump(), "distill": content}, "test")

@@ -6,7 +6,7 @@ import pytest
 
 from litotes.core.errors import UserError
 from litotes.study.plan import read_study
-from litotes.training.distillation.settings import read_distill_recipe
+from litotes.training.distillation import DistillRecipe
 from litotes.training.recipe import (
     PretrainRecipe,
     Recipe,
@@ -24,7 +24,7 @@ def test_every_recipe_reads_and_begins_with_its_command(file: Path) -> None:
     readers = {
         "study": read_study,
         "pretrain": PretrainRecipe.read,
-        "distill": read_distill_recipe,
+        "distill": DistillRecipe.read,
     }
     of_kind = {
         "classification": read_recipe,

@@ -12,7 +12,7 @@ from litotes.core.machine import sleep_while_waiting
 
 if TYPE_CHECKING:
     from litotes.training.distillation import DistillRecipe
-    from litotes.training.distillation.frontier import Point
+    from litotes.training.distillation.distill import Point
 
 ABOUT = """\
 Trains a small student from the answers of larger teachers, none of which ever teaches a text it
@@ -75,17 +75,17 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _read(options: argparse.Namespace) -> DistillRecipe:
-    from litotes.training.distillation import read_distill_recipe
+    from litotes.training.distillation import DistillRecipe
 
     changes = list(options.set)
     if options.seed is not None:
         changes.append(f"seed={options.seed}")
-    recipe = read_distill_recipe(options.recipe, changes=changes)
+    recipe = DistillRecipe.read(options.recipe, changes=changes)
     given = {"teachers": options.teacher, "layers": options.layers, "width": options.width}
     if options.teacher:
         given["teacher"] = {}  # what the recipe says of teachers to train
     return recipe.changed(
-        **{name: value for name, value in given.items() if value not in (None, [])}
+        **{f"distill__{name}": value for name, value in given.items() if value not in (None, [])}
     )
 
 

@@ -1,12 +1,7 @@
 """A small student of one or several large teachers."""
 
 from litotes.training.distillation.distill import DistillResult, carry_out, distill
-from litotes.training.distillation.plan import plan_distillation
-from litotes.training.distillation.settings import (
-    DistillRecipe,
-    DistillSettings,
-    read_distill_recipe,
-)
+from litotes.training.distillation.plan import DistillRecipe, DistillSettings, plan_distillation
 
 __all__ = [
     "DistillRecipe",
@@ -15,5 +10,4 @@ __all__ = [
     "carry_out",
     "distill",
     "plan_distillation",
-    "read_distill_recipe",
 ]

@@ -11,39 +11,85 @@ by a hash of all they depend on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import numpy as np
 
 from litotes.core.errors import UserError
-from litotes.core.figures import render_figure
+from litotes.core.figures import (
+    GAP,
+    INK,
+    BarStyle,
+    draw_bars,
+    hide_frame,
+    new_figure,
+    render_figure,
+)
 from litotes.core.jobs import run_jobs
 from litotes.core.json_text import read_as
-from litotes.core.machine import machine
+from litotes.core.machine import choose_device, machine
+from litotes.core.numbers import Counts, Floats, classes_of, macro_f1
 from litotes.core.progress import Milestone, Watch, describe_duration, ignore_progress
 from litotes.core.storage import clear_staged, locked, remove_folder, write_bytes, write_json
 from litotes.core.text import one_line
-from litotes.core.values import Example
+from litotes.core.values import MISSING, Example
 from litotes.data.corpus import Corpus, example_key, fraction
+from litotes.encoder import pretrained
+from litotes.encoder.packing import make_text_set, targets
+from litotes.encoder.tokenizer import PieceTokenizer
 from litotes.evaluation.evaluate import CellScores
-from litotes.training.distillation.answers import gather_lessons, lesson_notes, with_even_answers
-from litotes.training.distillation.figure import figure
-from litotes.training.distillation.frontier import Point, measure_points
-from litotes.training.distillation.matching import Matching
-from litotes.training.distillation.plan import DistillPlan, plan_distillation
-from litotes.training.distillation.prevalence import with_known_prevalence
-from litotes.training.distillation.settings import DistillRecipe
-from litotes.training.distillation.shapes import BASELINE, STUDENT, check_shapes, plan_shapes
-from litotes.training.distillation.students import StudentJob, run_student
-from litotes.training.distillation.teachers import read_answers, run_teacher
+from litotes.evaluation.scores import N_RESAMPLES, interval
+from litotes.evaluation.significance import (
+    AnswerPatterns,
+    find_patterns,
+    mean_interval,
+    scores_of,
+    seed_margin,
+    split_draws,
+    widen_interval,
+)
+from litotes.model.checkpoint import load_model
+from litotes.model.classifier import Classifier, seconds_in_turns
+from litotes.model.folder import open_model
+from litotes.training.distillation.plan import (
+    DistillPlan,
+    DistillRecipe,
+    plan_distillation,
+    short_hash,
+)
+from litotes.training.distillation.students import (
+    BASELINE,
+    STUDENT,
+    Matching,
+    StudentJob,
+    check_shapes,
+    plan_shapes,
+    run_student,
+)
+from litotes.training.distillation.teachers import (
+    gather_lessons,
+    lesson_notes,
+    read_answers,
+    run_teacher,
+    with_even_answers,
+    with_known_prevalence,
+)
 from litotes.training.lessons import Lessons
 from litotes.training.processes import choose_workers
 from litotes.training.recipe import TrainingSettings
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 FINISHED = "finished.json"
 """Written last: the key of what lies there."""
+TEACHER = "teacher"
+N_TIMED = 128
+"""Texts that speed is measured on."""
 
 
 class ResumableJob(Protocol):
@@ -53,6 +99,34 @@ class ResumableJob(Protocol):
 
 
 Job = TypeVar("Job", bound=ResumableJob)
+
+
+@dataclass(frozen=True)
+class Score:
+    """Macro-F1 on the test split, mean over `n_models` models, with its 95 % interval over texts
+    and models.
+    """
+
+    macro_f1: float
+    interval: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A kind of model: how good, how fast, how large.
+
+    texts_per_second: on this machine, from pieces to answers. score: the mean over tasks; None
+    where there is nothing to test on.
+    """
+
+    name: str
+    n_models: int
+    n_layers: int
+    width: int
+    n_parameters: int
+    texts_per_second: float
+    score: Score | None
+    tasks: Mapping[str, Score]
 
 
 @dataclass(frozen=True)
@@ -68,7 +142,7 @@ class DistillResult:
         return one_line(self, folder=str(self.folder), n_points=len(self.points))
 
     def as_json(self) -> dict[str, Any]:
-        points = [point.as_json() for point in self.points]
+        points = [asdict(point) for point in self.points]
         return {"machine": machine(), "points": points, "notes": list(self.notes)}
 
 
@@ -96,7 +170,7 @@ def carry_out(
     check_shapes(plan)
     with_known_prevalence(with_even_answers({}, plan), plan)  # a wrong name is told now
     if n_workers is None:
-        encoders = [plan.recipe.student.model.encoder, plan.recipe.teacher(0).model.encoder]
+        encoders = [plan.recipe.model.encoder, plan.recipe.teacher(0).model.encoder]
         n_workers = choose_workers(encoders, plan.device)
     with locked(plan.work):
         clear_staged(plan.work, below=True)
@@ -107,16 +181,18 @@ def carry_out(
         run_all(students, run_student, n_workers=n_workers, watch=watch, what="students")
         result = _measure(plan, students, lessons, watch)
         write_json(plan.work / FINISHED, {"key": plan.key()})
-        _remove_models(plan)
+        for job in plan.teachers.values():  # only their students needed the models
+            is_ours = job.recipe is not None and not plan.recipe.distill.keep_teachers
+            if is_ours and job.model_folder.is_dir():
+                remove_folder(job.model_folder)
     return result
 
 
 def _without_needless_models(plan: DistillPlan) -> DistillPlan:
     """The same plan; where it was carried out before, teachers need not be there any more."""
-    file = plan.work / FINISHED
+    file, advice = plan.work / FINISHED, "Choose another --out."
     if not file.is_file():
         return plan
-    advice = "Choose another --out."
     if read_as(file, dict[str, str], advice=advice).get("key") != plan.key():
         raise UserError(
             f"{plan.out} holds a student of another recipe or of other texts. Choose another --out,"
@@ -128,18 +204,16 @@ def _without_needless_models(plan: DistillPlan) -> DistillPlan:
 
 def plan_students(plan: DistillPlan, lessons: Lessons) -> dict[str, StudentJob]:
     """The jobs of all students, by name; the first one becomes the model folder."""
-    matching = _matching(plan)
+    recipe, matching = plan.recipe.student, _matching(plan)
     jobs = {}
     for name, shape in plan_shapes(plan).items():
         is_taught = name != BASELINE
-        parts = [plan.recipe.student.key(), repr(shape)]
-        if is_taught:
-            parts += [lessons.key(), "" if matching is None else matching.key]
-        key = sha256("\n".join(parts).encode()).hexdigest()[:12]
+        taught_by = (lessons.key(), "" if matching is None else matching.key) if is_taught else ()
+        key = short_hash(recipe.key(), repr(shape), *taught_by)
         folder = plan.work / "students" / f"{name.replace(' ', '-')}-{key}"
         jobs[name] = StudentJob(
             name=name,
-            recipe=plan.recipe.student,
+            recipe=recipe,
             corpus=plan.corpus,
             shape=shape,
             lessons=lessons if is_taught else None,
@@ -153,20 +227,21 @@ def plan_students(plan: DistillPlan, lessons: Lessons) -> dict[str, StudentJob]:
 
 
 def _matching(plan: DistillPlan) -> Matching | None:
-    settings, student = plan.recipe.distill, plan.recipe.student
+    settings, student = plan.recipe.distill, plan.recipe.training
     if settings.match == "none":
         return None
-    shown = texts_to_show(plan)
+    shown, seed = texts_to_show(plan), plan.recipe.seed
     training = TrainingSettings(
         epochs=settings.match_epochs,
-        batch_texts=student.training.batch_texts,
+        batch_texts=student.batch_texts,
         learning_rate=settings.match_rate,
-        precision=student.training.precision,
-        checkpoint_seconds=student.training.checkpoint_seconds,
+        max_gradient_norm=0.0,
+        precision=student.precision,
+        checkpoint_seconds=student.checkpoint_seconds,
     )
     names = [(str(folder), [example_key(one) for one in texts]) for folder, texts in shown]
-    key = sha256(repr((settings.match, training, student.seed, names)).encode()).hexdigest()[:16]
-    return Matching(settings.match, training, student.seed, key, shown)
+    key = sha256(repr((settings.match, training, seed, names)).encode()).hexdigest()[:16]
+    return Matching(settings.match, training, seed, key, shown)
 
 
 def texts_to_show(plan: DistillPlan) -> tuple[tuple[Path, tuple[Example, ...]], ...]:
@@ -211,26 +286,176 @@ def run_all(
         raise UserError(f"{len(failed)} of {len(todo)} {what} failed. {failed[0]}")
 
 
+# Quality against speed: the teachers, their students, and a student of labels alone
+
+
 def _measure(
     plan: DistillPlan, students: Mapping[str, StudentJob], lessons: Lessons, watch: Watch
 ) -> DistillResult:
     """Measures the frontier and writes it."""
-    points = measure_points(plan, list(students.values()), watch=watch)
-    content = read_as(
-        plan.out / "scores.json", list[dict[str, Any]], advice="Choose another --out."
-    )
-    scores = tuple(map(CellScores.from_json, content))
+    points = measure_points(plan, students, watch=watch)
+    file, advice = plan.out / "scores.json", "Choose another --out."
+    rows = read_as(file, list[dict[str, Any]], advice=advice)
     notes = (*plan.data.notes, *plan.notes, *lesson_notes(plan, lessons), *lessons.notes())
-    result = DistillResult(plan.out, points, scores, notes)
+    result = DistillResult(plan.out, points, tuple(map(CellScores.from_json, rows)), notes)
     write_json(plan.out / "frontier.json", result.as_json())
     if points[0].score is not None:
         write_bytes(plan.out / "frontier.svg", render_figure(figure(points), "svg"))
     return result
 
 
-def _remove_models(plan: DistillPlan) -> None:
-    """Removes the models of teachers that only their students needed."""
-    for job in plan.teachers.values():
-        is_ours = job.recipe is not None and not plan.recipe.distill.keep_teachers
-        if is_ours and job.model_folder.is_dir():
-            remove_folder(job.model_folder)
+def measure_points(
+    plan: DistillPlan, students: Mapping[str, StudentJob], *, watch: Watch
+) -> tuple[Point, ...]:
+    """A point for the teachers, the students and the baseline."""
+    models = {TEACHER: _a_teacher(plan)}
+    # of each kind those of all its models, {task: (text,)}
+    answers: dict[str, list[Mapping[str, Any]]] = {TEACHER: []}
+    answers[TEACHER] += [read_answers(job).test for job in plan.teachers.values()]
+    for name, student in students.items():
+        model = load_model(student.model_folder)
+        models[name] = (model.classifier, model.tokenizer)
+        answers[name] = [student.test_answers()]
+    texts = (plan.data.test or plan.data.train).examples[:N_TIMED]
+    timed = {}
+    for name, (classifier, tokenizer) in models.items():
+        on_device = classifier.to(choose_device(plan.device))
+        timed[name] = (on_device, make_text_set(texts, (), tokenizer))
+    seconds = seconds_in_turns(timed, what="distill: rounds", n_rounds=3, watch=watch)
+    points = []
+    for name, (classifier, _) in models.items():
+        scores = measure_scores(plan.data.test, answers[name], seed=plan.recipe.seed)
+        speed = len(texts) / seconds[name]
+        points.append(_make_point(name, classifier, speed, len(answers[name]), *scores))
+    return tuple(points)
+
+
+def _make_point(
+    name: str,
+    classifier: Classifier,
+    speed: float,
+    n_models: int,
+    mean: Score | None,
+    by_task: Mapping[str, Score],
+) -> Point:
+    spec = classifier.encoder.spec
+    size = sum(parameter.numel() for parameter in classifier.parameters())
+    return Point(name, n_models, spec.n_layers, spec.width, size, speed, mean, by_task)
+
+
+def _a_teacher(plan: DistillPlan) -> tuple[Classifier, PieceTokenizer]:
+    """A classifier as large as a teacher, whose weights may be gone."""
+    job = next(iter(plan.teachers.values()))
+    if job.recipe is None:
+        model = load_model(open_model(job.model_folder).models[0])
+        return model.classifier, model.tokenizer
+    settings = job.recipe.model
+    source = pretrained.load(
+        settings.encoder, max_pieces=settings.max_pieces, **settings.attention_choices()
+    )
+    tasks = list(plan.data.train.tasks.values())
+    classifier = Classifier(source.encoder, tasks, head=settings.head, dropout=settings.dropout)
+    return classifier, source.tokenizer
+
+
+def measure_scores(
+    test: Corpus | None, models: Sequence[Mapping[str, Sequence[float]]], *, seed: int
+) -> tuple[Score | None, dict[str, Score]]:
+    """The mean over the classification tasks that all models answer, and the score of each.
+
+    models: of each its labels (by number), {task: (labelled text,)}
+    """
+    tasks, by_task, by_model = _answered_tasks(test, models), {}, []
+    for name, (n_classes, rows) in tasks.items():
+        gold, *labels = rows[:, rows[0] != MISSING]
+        answers = np.array(labels)  # (model, text)
+        by_model.append(scores_of(find_patterns(gold, answers, n_classes)))  # (model,)
+        ends = mean_interval(gold, answers, n_classes, seed=seed)
+        by_task[name] = Score(float(by_model[-1].mean()), ends)
+    if not tasks:
+        return None, {}
+    means = np.mean(by_model, axis=0)
+    value, over_texts = float(means.mean()), interval(_resample(list(tasks.values()), seed))
+    ends = widen_interval(value, over_texts, seed_margin(means), within=(0.0, 1.0))
+    return Score(value, ends), by_task
+
+
+Rows = tuple[int, Counts]
+"""Of a task: how many classes it has; gold, then the labels of each model, for all test texts,
+MISSING where there is no label, (1 + model, text).
+"""
+
+
+def _answered_tasks(
+    test: Corpus | None, models: Sequence[Mapping[str, Sequence[float]]]
+) -> dict[str, Rows]:
+    found = {}
+    for name, task in ({} if test is None else test.tasks).items():
+        if task.is_choice and all(name in answers for answers in models):
+            examples = list(test or ())
+            has = np.array([name in example.labels for example in examples])
+            gold = targets([one for one in examples if name in one.labels], [task])[name]
+            rows = np.full((1 + len(models), len(examples)), MISSING)
+            rows[:, has] = np.vstack([gold.numpy(), *(answers[name] for answers in models)])
+            found[name] = (len(task.labels), rows)
+    return found
+
+
+def _resample(tasks: Sequence[Rows], seed: int) -> Floats:
+    """The mean over tasks and models, on texts that are drawn with all of their labels.
+
+    (resample,)
+    """
+    # (task · (1 + model), pattern): few texts differ in every label and answer
+    rows = np.vstack([own for _, own in tasks])
+    columns, n = np.unique(rows, axis=1, return_counts=True)
+    found = []
+    for (n_classes, _), part in zip(tasks, np.split(columns, len(tasks)), strict=True):
+        has = part[0] != MISSING
+        patterns = AnswerPatterns(n[has], part[0, has], part[1:, has], n_classes)
+        among = np.array([classes_of(counts) for counts in patterns.confusions(patterns.n)])
+        found.append((has, patterns, among))
+    generator, drawn = np.random.default_rng(seed), []
+    for size in split_draws(N_RESAMPLES, len(n)):
+        times = generator.multinomial(n.sum(), n / n.sum(), size=size)  # (resample, pattern)
+        scores = [
+            macro_f1(own.confusions(times[:, has]), among).mean(1) for has, own, among in found
+        ]
+        drawn.append(np.mean(scores, axis=0))
+    return np.concatenate(drawn)
+
+
+# from the palette of Okabe and Ito; filled and hollow as well, for print without colour
+TEACHERS = BarStyle("teachers", INK, fill=INK)
+STUDENTS = BarStyle("students", "#0072B2", fill="#0072B2", shift=4.0)
+# as fast as a student of its shape: drawn on its other side
+BASELINES = BarStyle("labels alone", GAP, fill="white", shift=-4.0)
+
+
+def figure(points: Sequence[Point]) -> Figure:
+    """Draws every point with its name, mean over tasks."""
+    if all(point.score is None for point in points):
+        raise UserError("A frontier needs a test split with labels: without one nothing is drawn.")
+    picture = new_figure(6.4, 4.2)
+    ax = picture.subplots()
+    for point in points:
+        if point.score is None:
+            continue
+        style = {TEACHER: TEACHERS, BASELINE: BASELINES}.get(point.name, STUDENTS)
+        place, value = point.texts_per_second, point.score.macro_f1
+        draw_bars(ax, [place], [value], [point.score.interval], style)
+        ax.annotate(
+            f"{point.name}, {point.n_parameters / 1e6:.3g} M",
+            (place, value),
+            xytext=(-11 if style is BASELINES else 11, 4),
+            ha="right" if style is BASELINES else "left",
+            textcoords="offset points",
+            fontsize=8,
+            color=INK,
+        )
+    ax.margins(x=0.3)
+    ax.set_xlim(left=0)
+    ax.set_xlabel("texts a second on this machine")
+    ax.set_ylabel("macro-F1, mean over tasks")
+    hide_frame(ax)
+    return picture

@@ -1,30 +1,174 @@
-"""What a distillation needs, checked before hours of work: folder, texts, folds, teachers."""
+"""What a distillation needs, checked before hours of work: recipe, texts, folds, teachers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any, Literal, Self
+
+import torch
+from pydantic import Field
+from torch import Tensor
 
 from litotes.core.errors import UserError
-from litotes.core.storage import find_foreign_file
+from litotes.core.storage import find_foreign_file, is_complete
 from litotes.core.values import Example
 from litotes.data.corpus import Corpus, example_key
 from litotes.data.near_duplicates import Folds, assign_folds
 from litotes.data.sources import load
 from litotes.encoder import pretrained
-from litotes.model.checkpoint import load_model
-from litotes.model.folder import DESCRIPTION, ModelFolder, is_model_folder, open_model
+from litotes.model.checkpoint import Model, load_model
+from litotes.model.folder import (
+    DESCRIPTION,
+    ModelFolder,
+    is_model_folder,
+    open_model,
+    read_trained_texts,
+    text_hash,
+)
 from litotes.training.classification import check_names
 from litotes.training.course import FIRST_FILES, LAST_FILES
-from litotes.training.distillation.settings import DistillRecipe
-from litotes.training.distillation.teachers import TeacherJob, class_weights_of, unseen_places
+from litotes.training.recipe import Recipe, Table
 from litotes.training.training_data import TrainingData, prepare, unlabelled_texts
 
 WORK = "distillation"
 """The folder inside a student's where all the rest is kept."""
 FRONTIER = ("frontier.json", "frontier.svg")
+
+
+class TeacherSettings(Table):
+    """The `[distill.teacher]` table: what differs from the student's `[model]` and `[training]`."""
+
+    model: dict[str, Any] = Field({}, description='for example {encoder = "mpnet"}')
+    training: dict[str, Any] = Field({}, description="for example {learning_rate = 3e-5}")
+
+
+class DistillSettings(Table):
+    """The `[distill]` table."""
+
+    teacher: TeacherSettings = TeacherSettings()
+    teachers: list[str] = Field(
+        [], description="model folders that teach instead of teachers trained here"
+    )
+    folds: int = Field(3, ge=2, le=100, description="teachers never see the fold they answer")
+    teachers_a_fold: int = Field(
+        1, ge=1, le=100, description="of different seeds; they are averaged"
+    )
+    seed: int = Field(0, ge=0, lt=2**31, description="of the folds and of the teachers")
+    share: float = Field(0.5, ge=0, le=1, description="how much answers count against labels")
+    temperature: float = Field(
+        1.0, gt=0, description="softens both answers before they are compared"
+    )
+    unlabelled: Literal["none", "selection", "source"] = Field(
+        "selection",
+        description=(
+            "other texts to learn from by answers alone: none, those of data.where that lack a"
+            " label of these tasks, or all of the source"
+        ),
+    )
+    more: list[str] = Field(
+        [], description="sources of still more texts, whose labels are not read"
+    )
+    even: list[str] = Field(
+        [],
+        description=(
+            "sources whose neutral texts are taught as even between the labels, so that a student"
+            " without a third label is not sure of them"
+        ),
+    )
+    prevalence: dict[str, dict[str, dict[str, float]]] = Field(
+        {},
+        description=(
+            "how frequent labels are in a source, where that is known, {source = {task = {label ="
+            " share}}}: answers to its texts without a label are moved there"
+        ),
+    )
+    start: Literal["encoder", "teacher", "fresh"] = Field(
+        "encoder", description="the student's first weights: of model.encoder, a teacher, or random"
+    )
+    layers: int | None = Field(None, ge=1, description="of the student, evenly spaced; None: all")
+    width: int | None = Field(
+        None, ge=1, description="of the student: its most used columns; None: as it is"
+    )
+    match: Literal["none", "hidden", "values", "relations"] = Field(
+        "none",
+        description=(
+            "what the student imitates before it learns answers: nothing, hidden states, or"
+            " relations between pieces (by values, or by queries and keys as well)"
+        ),
+    )
+    match_epochs: int = Field(3, ge=1, description="passes over all texts for that")
+    match_rate: float = Field(2e-4, gt=0, description="the learning rate for that")
+    baseline: bool = Field(True, description="also train a student of labels alone, to compare")
+    compare_layers: list[int] = Field(
+        [], description="also train students with so many layers, for the frontier"
+    )
+    keep_teachers: bool = Field(False, description="keep the models of teachers, not just answers")
+    teachers_folder: str | None = Field(
+        None, description="where answers of teachers are kept, to share them between students"
+    )
+
+
+class DistillRecipe(Recipe):
+    """The student's recipe, and how it is taught."""
+
+    example = "recipes/distill.toml"
+
+    distill: DistillSettings = DistillSettings()
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any], where: str) -> Self:
+        recipe = super().of(content, where)
+        recipe.teacher(0)  # a wrong setting of theirs is told now
+        return recipe
+
+    @property
+    def student(self) -> Recipe:
+        """What the student alone would be trained by."""
+        return Recipe.of(self.model_dump(exclude={"distill"}), "recipe")
+
+    def teacher(self, seed: int) -> Recipe:
+        """The recipe of the teachers of one seed, for texts that are cleaned and chosen already."""
+        content, teacher = self.model_dump(exclude={"distill"}), self.distill.teacher
+        content["model"] |= teacher.model
+        content["training"] |= {**teacher.training, "reserved": 0.0}
+        data = {"source": self.data.source, "tasks": self.data.tasks, "leaks": "keep"}
+        return Recipe.of({**content, "seed": seed, "data": data}, "[distill.teacher]")
+
+
+@dataclass(frozen=True)
+class TeacherJob:
+    """A teacher and the texts it is to answer.
+
+    recipe, corpus: what it is trained by and on; None: the model is ready in `model_folder`.
+    asked: without those that it turns out to have been trained on. test: texts to score it on.
+    shows: whether students look at its layers. folder: where its answers are kept. label: before
+    its own progress.
+    """
+
+    name: str
+    folder: Path
+    model_folder: Path
+    asked: tuple[Example, ...]
+    tasks: tuple[str, ...]
+    test: Corpus | None
+    device: str | None
+    recipe: Recipe | None = None
+    corpus: Corpus | None = None
+    shows: bool = True
+    keep_model: bool = True
+    label: str = ""
+
+    @property
+    def answers(self) -> Path:
+        return self.folder / "answers"
+
+    def is_done(self) -> bool:
+        if self.keep_model and not is_model_folder(self.model_folder):
+            return False
+        return is_complete(self.answers)
 
 
 @dataclass(frozen=True)
@@ -48,11 +192,21 @@ class DistillPlan:
     def work(self) -> Path:
         return self.out / WORK
 
+    @property
+    def teachers_folder(self) -> Path:
+        named = self.recipe.distill.teachers_folder
+        # resolved: other processes may work elsewhere
+        return (self.work / "teachers" if named is None else Path(named)).resolve()
+
     def key(self) -> str:
         """A hash of all that the result depends on."""
-        recipe = (self.recipe.student.key(), self.recipe.distill.model_dump_json())
         jobs = [job.folder.name for job in self.teachers.values()]
-        return _short_hash(*recipe, self.data.fingerprint(), *jobs)
+        settings = self.recipe.distill.model_dump_json()
+        return short_hash(self.recipe.student.key(), settings, self.data.fingerprint(), *jobs)
+
+
+def short_hash(*parts: str) -> str:
+    return sha256("\n".join(parts).encode()).hexdigest()[:12]
 
 
 def plan_distillation(
@@ -62,87 +216,24 @@ def plan_distillation(
     _check_folder(out)
     _check_recipe(recipe)
     data = prepare(recipe.student, corpus)
-    others = _other_texts(recipe, data)
-    settings = recipe.distill
+    others, settings = _other_texts(recipe, data), recipe.distill
+    apart = [*(data.held_out or ()), *(data.reserved or ())]
     folds = assign_folds(
         data.train.examples,
         others,
-        apart=_texts_apart(data),
+        apart=[*apart, *(example for example in data.whole if example.split != "train")],
         n_folds=1 if settings.teachers else settings.folds,
         seed=settings.seed,
     )
     kept = tuple(others[place] for place in folds.others)
-    notes = _notes(folds, n_others=len(others))
-    # others that are left out are no longer counted
-    folds = replace(folds, others=dict(enumerate(folds.others.values())))
-    plan = DistillPlan(recipe, out, corpus, data, kept, {}, device, tuple(notes))
+    plan = DistillPlan(recipe, out, corpus, data, kept, {}, device, _notes(folds, len(others)))
     jobs = _ready_teachers(plan) if settings.teachers else _fold_teachers(plan, folds)
-    labelled = enumerate(jobs, start=1)
-    numbered = {
-        job.name: replace(job, label=f"teacher {number} of {len(jobs)}") for number, job in labelled
-    }
-    return replace(plan, teachers=numbered)
+    labels = [f"teacher {number} of {len(jobs)}" for number in range(1, len(jobs) + 1)]
+    labelled = zip(jobs, labels, strict=True)
+    return replace(plan, teachers={job.name: replace(job, label=own) for job, own in labelled})
 
 
-def _check_folder(out: Path) -> None:
-    if is_model_folder(out) and not (out / WORK).is_dir():
-        raise UserError(f"{out} already holds a model. Choose another --out.")
-    ours = {*FIRST_FILES, *LAST_FILES, *FRONTIER, DESCRIPTION}
-    foreign = find_foreign_file(out, ours)
-    if foreign is not None:
-        raise UserError(
-            f"{out} holds files that are not of a distillation ({foreign}). Choose an empty or a"
-            " new folder for --out."
-        )
-
-
-def _check_recipe(recipe: DistillRecipe) -> None:
-    check_names(recipe.student)
-    settings, student = recipe.distill, recipe.student
-    if student.model.separate:
-        raise UserError(
-            "A distillation makes one student. Set model.separate = false, or distill one task at a"
-            " time with --set data.tasks=NAME."
-        )
-    if settings.teachers and (settings.teacher.model or settings.teacher.training):
-        raise UserError(
-            "[distill.teacher] is for teachers trained here, distill.teachers names ready ones."
-            " Leave one of them out."
-        )
-    if settings.match != "none" and student.model.pruning != "none":
-        raise UserError(
-            f"distill.match does not go with pruning = {student.model.pruning}: pieces that are"
-            " gone have no states. Distill first, then use `litotes prune`."
-        )
-    check_names(recipe.teacher(0))
-    if not settings.teachers:
-        pretrained.find_encoder(
-            recipe.teacher(0).model.encoder
-        )  # one that is not there is told now
-
-
-def _other_texts(recipe: DistillRecipe, data: TrainingData) -> list[Example]:
-    """The texts to learn from by answers alone, each once."""
-    settings, where = recipe.distill, recipe.student.data.where
-    found: list[Example] = []
-    if settings.unlabelled == "source":
-        found += unlabelled_texts(data)
-    elif settings.unlabelled == "selection":
-        chosen = data.whole.where(variety=where.variety, source=where.source)
-        found += unlabelled_texts(data, chosen)
-    for source in settings.more:
-        found += unlabelled_texts(data, load(source))
-    return list({example_key(example): example for example in found}.values())
-
-
-def _texts_apart(data: TrainingData) -> list[Example]:
-    """The texts that nothing may be learned about: held out, reserved, of other splits."""
-    parts = [part for part in (data.held_out, data.reserved) if part is not None]
-    apart = [example for part in parts for example in part]
-    return [*apart, *(example for example in data.whole if example.split != "train")]
-
-
-def _notes(folds: Folds, *, n_others: int) -> list[str]:
+def _notes(folds: Folds, n_others: int) -> tuple[str, ...]:
     notes = []
     if n_left_out := n_others - len(folds.others):
         notes.append(
@@ -154,22 +245,67 @@ def _notes(folds: Folds, *, n_others: int) -> list[str]:
             "So many texts resemble one another that not all were compared: equal texts share a"
             " fold, near-equal ones may not."
         )
-    return notes
+    return tuple(notes)
+
+
+def _check_folder(out: Path) -> None:
+    if is_model_folder(out) and not (out / WORK).is_dir():
+        raise UserError(f"{out} already holds a model. Choose another --out.")
+    foreign = find_foreign_file(out, {*FIRST_FILES, *LAST_FILES, *FRONTIER, DESCRIPTION})
+    if foreign is not None:
+        raise UserError(
+            f"{out} holds files that are not of a distillation ({foreign}). Choose an empty or a"
+            " new folder for --out."
+        )
+
+
+def _check_recipe(recipe: DistillRecipe) -> None:
+    settings, model, teacher = recipe.distill, recipe.model, recipe.teacher(0)
+    check_names(recipe)
+    if model.separate:
+        raise UserError(
+            "A distillation makes one student. Set model.separate = false, or distill one task at a"
+            " time with --set data.tasks=NAME."
+        )
+    if settings.teachers and (settings.teacher.model or settings.teacher.training):
+        raise UserError(
+            "[distill.teacher] is for teachers trained here, distill.teachers names ready ones."
+            " Leave one of them out."
+        )
+    if settings.match != "none" and model.pruning != "none":
+        raise UserError(
+            f"distill.match does not go with pruning = {model.pruning}: pieces that are"
+            " gone have no states. Distill first, then use `litotes prune`."
+        )
+    check_names(teacher)
+    if not settings.teachers:
+        pretrained.find_encoder(teacher.model.encoder)  # one that is not there is told now
+
+
+def _other_texts(recipe: DistillRecipe, data: TrainingData) -> list[Example]:
+    """The texts to learn from by answers alone, each once."""
+    settings, where = recipe.distill, recipe.data.where
+    sources = [load(source) for source in settings.more]
+    if settings.unlabelled == "source":
+        sources.insert(0, data.whole)
+    elif settings.unlabelled == "selection":
+        sources.insert(0, data.whole.where(variety=where.variety, source=where.source))
+    found = [example for source in sources for example in unlabelled_texts(data, source)]
+    return list({example_key(example): example for example in found}.values())
 
 
 def _fold_teachers(plan: DistillPlan, folds: Folds) -> list[TeacherJob]:
     """The jobs of every fold: trained on the other folds, asked about this one and about texts that
     are like none.
     """
-    settings, train = plan.recipe.distill, plan.data.train
-    jobs: list[TeacherJob] = []
+    settings, train, test = plan.recipe.distill, plan.data.train, plan.data.test
+    dealt, jobs = list(zip(train, folds.train, strict=True)), []
+    near = list(zip(plan.others, folds.others.values(), strict=True))
     for fold in range(settings.folds):
-        places = [place for place, own in enumerate(folds.train) if own == fold]
-        asked = [train.examples[place] for place in places]
-        asked += [plan.others[place] for place, own in folds.others.items() if own in (fold, None)]
-        others = [one for one, own in zip(train, folds.train, strict=True) if own != fold]
-        tested = [] if plan.data.test is None else plan.data.test.examples
-        corpus = replace(train, examples=(*others, *tested), notes=())
+        asked = [one for one, own in dealt if own == fold]
+        asked += [one for one, own in near if own in (fold, None)]
+        others = [one for one, own in dealt if own != fold]
+        corpus = replace(train, examples=(*others, *(test or ())), notes=())
         numbers = range(settings.teachers_a_fold)
         jobs += [_fold_teacher(plan, fold, number, corpus, tuple(asked)) for number in numbers]
     return jobs
@@ -180,52 +316,33 @@ def _fold_teacher(
 ) -> TeacherJob:
     settings = plan.recipe.distill
     recipe = plan.recipe.teacher(settings.seed + number)
-    key = _short_hash(recipe.key(), corpus.fingerprint(), *map(example_key, asked))
-    folder = _teachers_folder(plan) / f"fold-{fold + 1}-seed-{recipe.seed}-{key}"
+    key = short_hash(recipe.key(), corpus.fingerprint(), *map(example_key, asked))
+    folder = plan.teachers_folder / f"fold-{fold + 1}-seed-{recipe.seed}-{key}"
     # the first of each fold shows the student its states, or gives it its layers
-    shows = settings.match != "none" or settings.start == "teacher"
+    shows = number == 0 and (settings.match != "none" or settings.start == "teacher")
     return TeacherJob(
-        name=f"fold {fold + 1}, seed {recipe.seed}",
+        f"fold {fold + 1}, seed {recipe.seed}",
+        folder,
+        folder / "model",
+        asked,
+        tuple(plan.data.train.tasks),
+        plan.data.test,
+        plan.device,
         recipe=recipe,
         corpus=corpus,
-        model_folder=folder / "model",
-        asked=asked,
-        test=plan.data.test,
-        tasks=tuple(plan.data.train.tasks),
-        folder=folder,
-        shows=shows and number == 0,
-        keep_model=settings.keep_teachers or (shows and number == 0),
-        device=plan.device,
+        shows=shows,
+        keep_model=settings.keep_teachers or shows,
     )
 
 
 def _ready_teachers(plan: DistillPlan) -> list[TeacherJob]:
     """A job for each model folder that was named; what it cannot teach is refused now."""
     everything = (*plan.data.train.examples, *plan.others)
-    jobs, n_answers = [], 0
-    for number, name in enumerate(plan.recipe.distill.teachers, start=1):
-        opened = open_model(name)
-        tasks = _check_ready_teacher(opened, plan)
-        asked = _new_in_any_words(opened.path, everything, plan.data)
-        n_answers += len(unseen_places(opened.path, asked))
-        hashes = [digest for part in opened.models for digest in part.stated_hashes.values()]
-        key = _short_hash(*hashes, *map(example_key, asked))
-        jobs.append(
-            TeacherJob(
-                name=f"{number}, {opened.path.name}",
-                recipe=None,
-                corpus=None,
-                model_folder=opened.path,
-                asked=asked,
-                test=plan.data.test,
-                tasks=tasks,
-                folder=_teachers_folder(plan) / f"{opened.path.name}-{key}",
-                shows=True,
-                keep_model=True,
-                device=plan.device,
-            )
-        )
-    if not n_answers:
+    jobs = [
+        _ready_teacher(plan, number, name, everything)
+        for number, name in enumerate(plan.recipe.distill.teachers, start=1)
+    ]
+    if not any(unseen_places(job.model_folder, job.asked) for job in jobs):
         raise UserError(
             f"The teachers were trained on all {len(everything)} texts, and must not teach those."
             " Leave distill.teachers out, so that teachers are trained here fold by fold, or give"
@@ -234,47 +351,70 @@ def _ready_teachers(plan: DistillPlan) -> list[TeacherJob]:
     return jobs
 
 
-def _new_in_any_words(
-    folder: Path, examples: Sequence[Example], data: TrainingData
-) -> tuple[Example, ...]:
-    """Without rewritten texts whose first wording the model of the folder was trained on."""
-    before = data.before_rewrites(examples)
-    unseen = set(unseen_places(folder, before))
-    kept = []
-    for place, (now, then) in enumerate(zip(examples, before, strict=True)):
-        if now is then or place in unseen:
-            kept.append(now)
-    return tuple(kept)
+def _ready_teacher(
+    plan: DistillPlan, number: int, name: str, everything: Sequence[Example]
+) -> TeacherJob:
+    teacher = open_model(name)
+    tasks = _tasks_of(teacher.models, plan, str(teacher))
+    # rewritten texts are asked only where their first wording is new to the model, too
+    before = plan.data.before_rewrites(everything)
+    unseen = set(unseen_places(teacher.path, before))
+    pairs = enumerate(zip(everything, before, strict=True))
+    asked = tuple(now for place, (now, then) in pairs if now is then or place in unseen)
+    hashes = [digest for part in teacher.models for digest in part.stated_hashes.values()]
+    key = short_hash(*hashes, *map(example_key, asked))
+    folder = plan.teachers_folder / f"{teacher.path.name}-{key}"
+    label = f"{number}, {teacher.path.name}"
+    return TeacherJob(label, folder, teacher.path, asked, tasks, plan.data.test, plan.device)
 
 
-def _check_ready_teacher(teacher: ModelFolder, plan: DistillPlan) -> tuple[str, ...]:
-    """The student's tasks that it answers, with the same labels."""
+def _tasks_of(teacher: Sequence[ModelFolder], plan: DistillPlan, where: str) -> tuple[str, ...]:
+    """The student's tasks that a teacher's models answer, with the same labels."""
     tasks, answered = plan.data.train.tasks, []
-    for part in teacher.models:
+    for part in teacher:
         model = load_model(part)
         for name, task in model.classifier.tasks.items():
             if name not in tasks:
                 continue
             if tasks[name].labels != task.labels:
+                theirs, own = (", ".join(one.labels) or "a number" for one in (task, tasks[name]))
                 raise UserError(
-                    f"{teacher} answers {name} with {', '.join(task.labels) or 'a number'}, the"
-                    f" student with {', '.join(tasks[name].labels) or 'a number'}. Choose a teacher"
-                    " with the same labels."
+                    f"{where} answers {name} with {theirs}, the student with {own}. Choose a"
+                    " teacher with the same labels."
                 )
             class_weights_of(model, name)
             answered.append(name)
     if not answered:
         raise UserError(
-            f"{teacher} answers none of {', '.join(tasks)}. Choose a teacher of these tasks."
+            f"{where} answers none of {', '.join(tasks)}. Choose a teacher of these tasks."
         )
     return tuple(answered)
 
 
-def _teachers_folder(plan: DistillPlan) -> Path:
-    named = plan.recipe.distill.teachers_folder
-    # resolved: other processes may work elsewhere
-    return (plan.work / "teachers" if named is None else Path(named)).resolve()
+def class_weights_of(model: Model, task: str) -> Tensor | None:
+    """The weights that the classes of a task had in a model's training; None for a regression."""
+    if model.classifier.tasks[task].multi_label:
+        raise UserError(
+            f"A teacher may give {task} several labels, which a student cannot learn from it yet:"
+            " leave it out with data.tasks."
+        )
+    if model.classifier.tasks[task].is_regression:
+        return None
+    stated = model.facts.get("class_weights", {}).get(task)
+    if stated is None:
+        raise UserError(
+            "A teacher does not say how its classes were weighted, by which its answers lean."
+            " Train it again with this litotes."
+        )
+    return torch.tensor(stated, dtype=torch.float64)
 
 
-def _short_hash(*parts: str) -> str:
-    return sha256("\n".join(parts).encode()).hexdigest()[:12]
+def unseen_places(folder: Path, asked: Sequence[Example]) -> list[int]:
+    """The places of the texts that the model of a folder was not trained on."""
+    trained_on = read_trained_texts(folder)
+    if trained_on is None:
+        raise UserError(
+            f"{folder} does not say which texts it was trained on, and must not teach those. Choose"
+            " a model that this litotes has trained."
+        )
+    return [place for place, one in enumerate(asked) if text_hash(one) not in trained_on]

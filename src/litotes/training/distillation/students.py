@@ -1,26 +1,391 @@
-"""One student: its first weights, its training, and its answers to the test."""
+"""Students: their first weights, what they may imitate before they learn answers, their training.
+
+The first weights are those of an encoder by name or of a teacher, cut to size. An encoder may then
+learn to compute as its teachers do; every text is shown by a teacher that was not trained on it:
+
+hidden      Σ_l ‖P_l h_l − t_l'‖² / (pieces · width), P_l learned and thrown away (Jiao et al.
+            2020, arXiv 1909.10351, §3.1); the student's layers are compared with evenly spaced ones
+values      KL of softmax(V Vᵀ / √d) of the last layer (Wang et al. 2020, arXiv 2002.10957, §3.2)
+relations   the same of queries, keys and values (Wang et al. 2021, arXiv 2012.15828, §3.1)
+
+Relations are between pieces, so that widths need not agree: all heads' vectors are joined and cut
+into as many relation heads as divide both widths.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import torch
+from torch import Tensor, nn
+
+from litotes.core.errors import UserError
 from litotes.core.json_text import read_as
+from litotes.core.machine import choose_device
+from litotes.core.numbers import counted
 from litotes.core.progress import Watch, prefix_watch
 from litotes.core.storage import write_json
+from litotes.core.values import Example
 from litotes.data.corpus import Corpus
 from litotes.encoder import pretrained
+from litotes.encoder.encoder import Encoder
+from litotes.encoder.families import EncoderSpec
+from litotes.encoder.layout import Batch, Layout
+from litotes.encoder.packing import TextSet, make_text_set
+from litotes.encoder.pretrained import Pretrained
+from litotes.encoder.reshaping import (
+    evenly_spaced,
+    keep_layers,
+    layers_to_keep,
+    narrow,
+    rebuild_encoder,
+)
+from litotes.encoder.tokenizer import PieceTokenizer
+from litotes.encoder.torch_operations import Rows
 from litotes.evaluation.evaluate import predict_corpus
-from litotes.model.folder import is_model_folder
+from litotes.model.checkpoint import load_model
+from litotes.model.folder import is_model_folder, open_model
 from litotes.prediction.predictor import Predictor
-from litotes.training.distillation.matching import Matching, match_encoder
-from litotes.training.distillation.shapes import Shape, make_start
+from litotes.training.distillation.plan import DistillPlan
 from litotes.training.lessons import Lessons
-from litotes.training.recipe import Recipe
+from litotes.training.objective import Objective, derive_seed
+from litotes.training.recipe import Recipe, TrainingSettings
 from litotes.training.run import train
+from litotes.training.trainer import RunContext, Trainer
 
+STUDENT, BASELINE = "student", "baseline"
 TEST_FILE = "test.json"
 """Its labels for the test texts; written last."""
+N_COMPARED = 200
+"""Texts that show whether two tokenizers agree."""
+_FRESH_SPREAD = 0.02
+"""The standard deviation of random weights (Devlin et al. 2019)."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The first weights of a student: an encoder by name, cut to size.
+
+    teacher: the model folder whose encoder it is instead. fresh: its shape alone counts.
+    """
+
+    encoder: str
+    teacher: Path | None = None
+    fresh: bool = False
+    layers: int | None = None
+    width: int | None = None
+    max_pieces: int | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is the named encoder as it is."""
+        return self == Shape(self.encoder, max_pieces=self.max_pieces)
+
+
+def plan_shapes(plan: DistillPlan) -> dict[str, Shape]:
+    """The shapes of all students of a distillation, by name; the first one is what it is for."""
+    settings, model, teacher = plan.recipe.distill, plan.recipe.model, None
+    encoder = model.encoder
+    if settings.start == "teacher":
+        teacher = next(job.model_folder for job in plan.teachers.values() if job.shows)
+        if not settings.teachers:
+            encoder = plan.recipe.teacher(0).model.encoder
+    is_fresh = settings.start == "fresh"
+    plain = Shape(encoder, None, is_fresh, settings.layers, settings.width, model.max_pieces)
+    taught = replace(plain, teacher=teacher)
+    shapes = {STUDENT: taught}
+    for n_layers in dict.fromkeys(settings.compare_layers):
+        if n_layers != settings.layers:
+            shapes[f"{STUDENT} of {counted(n_layers, 'layer')}"] = replace(taught, layers=n_layers)
+    # without teachers there is no teacher to begin with
+    return shapes | ({BASELINE: plain} if settings.baseline else {})
+
+
+def check_shapes(plan: DistillPlan) -> None:
+    """Refuses, before anything is trained, a size that an encoder cannot be cut to, and a student
+    that cuts texts into other pieces than the teacher whose states it is to match.
+    """
+    settings = plan.recipe.distill
+    for shape in plan_shapes(plan).values():
+        has_come = shape.teacher is None or settings.teachers
+        start = make_start(shape if has_come else replace(shape, teacher=None), seed=0)
+    if settings.match == "none":
+        return
+    if settings.teachers:
+        theirs = load_model(open_model(settings.teachers[0]).models[0]).tokenizer
+    else:
+        model = plan.recipe.teacher(0).model
+        theirs = pretrained.load(model.encoder, max_pieces=model.max_pieces).tokenizer
+    some = plan.data.train.examples[:N_COMPARED]
+    check_aligned(len(aligned_texts(some, start.tokenizer, theirs)), len(some))
+
+
+def make_start(shape: Shape, *, seed: int) -> Pretrained:
+    """The student's encoder before it has learned anything."""
+    source = _whole_encoder(shape)
+    encoder, spec = source.encoder, source.encoder.spec
+    if shape.layers is not None:
+        if shape.layers > spec.n_layers:
+            raise UserError(
+                f"A student of {shape.layers} layers cannot be made of {spec.n_layers}. Choose"
+                f" {spec.n_layers} or fewer with distill.layers."
+            )
+        encoder = keep_layers(encoder, layers_to_keep(spec, shape.layers))
+    if shape.width is not None:
+        encoder = narrow(encoder, shape.width)
+    if shape.fresh:
+        torch.manual_seed(seed)
+        encoder = Encoder(encoder.spec)
+        for parameter in encoder.parameters():
+            if parameter.ndim > 1:
+                nn.init.normal_(parameter, std=_FRESH_SPREAD)
+    return replace(source, encoder=encoder.eval())
+
+
+def _whole_encoder(shape: Shape) -> Pretrained:
+    if shape.teacher is None:
+        return pretrained.load(shape.encoder, max_pieces=shape.max_pieces)
+    model = load_model(shape.teacher)
+    if model.classifier.encoder.spec.heads_kept:
+        raise UserError(
+            f"{shape.teacher} lacks some of its attention heads, and no encoder can begin with it."
+            " Set distill.start = encoder, or name a dense teacher first."
+        )
+    encoder = rebuild_encoder(model.classifier.encoder, weighting="softmax", weighting_options={})
+    encoder = rebuild_encoder(encoder, pruning="none", pruning_options={})
+    return Pretrained(encoder, model.tokenizer, model.base, None)
+
+
+# What of a teacher is imitated
+
+
+class Imitation(nn.Module, ABC):
+    """The distance of a student's inside to a teacher's, whatever the width of either. Its
+    parameters learn with the student and are not kept.
+    """
+
+    @abstractmethod
+    def __init__(self, student: EncoderSpec, teacher: EncoderSpec) -> None:
+        super().__init__()
+
+    @abstractmethod
+    def look(self, encoder: Encoder, batch: Batch) -> list[Tensor]:
+        """What is compared, (piece, …) each."""
+
+    @abstractmethod
+    def forward(self, student: list[Tensor], teacher: list[Tensor], layout: Layout) -> Tensor:
+        """The distance, a mean over pieces."""
+
+
+class HiddenStates(Imitation):
+    """The hidden states of every layer, through a linear map."""
+
+    def __init__(self, student: EncoderSpec, teacher: EncoderSpec) -> None:
+        super().__init__(student, teacher)
+        self.n_layers = min(len(student.walk), len(teacher.walk))
+        self.maps = nn.ModuleList(
+            nn.Linear(student.width, teacher.width, bias=False) for _ in range(self.n_layers)
+        )
+
+    def look(self, encoder: Encoder, batch: Batch) -> list[Tensor]:
+        n_walked = len(encoder.spec.walk)
+        hidden, states = encoder.embeddings(batch), []
+        for layer in range(n_walked):
+            hidden = encoder.walk(hidden, batch.layout, start=layer, stop=layer + 1).hidden
+            states.append(hidden)  # (piece, width)
+        return [states[layer] for layer in evenly_spaced(self.n_layers, of=n_walked)]
+
+    def forward(self, student: list[Tensor], teacher: list[Tensor], layout: Layout) -> Tensor:
+        distances = [
+            (own_map(own).float() - wanted.float()).square().mean()
+            for own_map, own, wanted in zip(self.maps, student, teacher, strict=True)
+        ]
+        return torch.stack(distances).mean()
+
+
+class Relations(Imitation):
+    """How alike the last layer finds the pieces of a text, by the vectors in `parts`."""
+
+    parts: tuple[int, ...] = (0, 1, 2)  # queries, keys, values
+
+    def __init__(self, student: EncoderSpec, teacher: EncoderSpec) -> None:
+        super().__init__(student, teacher)
+        common = math.gcd(student.width, teacher.width)
+        most = teacher.n_attention_heads
+        self.n_heads = max(n for n in range(1, most + 1) if common % n == 0)
+
+    def look(self, encoder: Encoder, batch: Batch) -> list[Tensor]:
+        *before, last = encoder.spec.walk
+        hidden = encoder.embeddings(batch)
+        hidden = encoder.walk(hidden, batch.layout, stop=len(before)).hidden
+        packed = encoder.block(last).attention.project(hidden).float()
+        # (piece, relation_head, relation_width) each
+        return [packed[:, part].flatten(1).unflatten(1, (self.n_heads, -1)) for part in self.parts]
+
+    def forward(self, student: list[Tensor], teacher: list[Tensor], layout: Layout) -> Tensor:
+        rows = Rows.of(layout)
+        total = student[0].new_zeros(())
+        for own, wanted in zip(student, teacher, strict=True):
+            for part in zip(rows.split(own), rows.split(wanted), rows.live, strict=True):
+                total = total + _divergence(*part)
+        return total / (layout.n_pieces * self.n_heads * len(student))
+
+
+class ValueRelations(Relations):
+    """The same by values alone."""
+
+    parts = (2,)
+
+
+def _divergence(mine: Tensor, theirs: Tensor, live: Tensor | None) -> Tensor:
+    """The sum over live rows of KL(theirs ‖ mine). (text, relation_head, piece, width)"""
+    wanted, found = _relation(theirs, live), _relation(mine, live)
+    rows = (wanted.exp() * (wanted - found)).sum(-1)  # (text, relation_head, query)
+    return rows.sum() if live is None else rows.masked_fill(~live.squeeze(2), 0.0).sum()
+
+
+def _relation(vectors: Tensor, live: Tensor | None) -> Tensor:
+    """Log softmax(V Vᵀ / √d), (text, relation_head, query, key)"""
+    affinity = vectors @ vectors.transpose(-1, -2) / math.sqrt(vectors.shape[-1])
+    if live is not None:
+        affinity = affinity.masked_fill(~live, -1e9)  # finite: 0 · −∞ is not a number
+    return affinity.log_softmax(-1)
+
+
+IMITATIONS: dict[str, type[Imitation]] = {
+    "hidden": HiddenStates,
+    "values": ValueRelations,
+    "relations": Relations,
+}
+
+
+@dataclass(frozen=True)
+class Matching:
+    """What is imitated, for how long, and which teacher's model folder shows which texts."""
+
+    kind: str
+    settings: TrainingSettings
+    seed: int
+    key: str
+    shown: tuple[tuple[Path, tuple[Example, ...]], ...]
+
+
+@dataclass(frozen=True)
+class ShownTexts:
+    """A teacher's encoder, and the same texts in its pieces and in the student's."""
+
+    teacher: Encoder
+    theirs: TextSet
+    own: TextSet
+
+
+Part = tuple[ShownTexts, list[int]]
+"""Texts of a batch: one teacher shows them all."""
+
+
+class Imitating(Objective):
+    """An encoder learns to compute as its teachers do."""
+
+    def __init__(
+        self,
+        student: Encoder,
+        imitation: Imitation,
+        shown: Sequence[ShownTexts],
+        matching: Matching,
+        device: torch.device,
+    ) -> None:
+        self.imitation, self.shown = imitation, shown
+        settings = matching.settings
+        n_batches = sum(-(-len(one.own) // settings.batch_texts) for one in shown)
+        super().__init__(
+            # the optimizer knows them by these names
+            nn.ModuleDict({"encoder": student, "heads": imitation}),
+            student,
+            settings,
+            seed=matching.seed,
+            n_steps=n_batches * settings.epochs,
+            device=device,
+        )
+
+    def seed_of(self, step: int) -> int:
+        return derive_seed(self.seed, "match", step)
+
+    def batches(self, epoch: int) -> list[Part]:
+        generator = random.Random(derive_seed(self.seed, "order", epoch))
+        size, batches = self.settings.batch_texts, []
+        for one in self.shown:
+            order = generator.sample(range(len(one.own)), len(one.own))
+            batches += [(one, order[start:][:size]) for start in range(0, len(order), size)]
+        generator.shuffle(batches)
+        return batches
+
+    def losses(self, batch: Part, step: int) -> Iterator[Sequence[Tensor]]:
+        shown, places = batch
+        own, theirs = (part.batch(places, self.device) for part in (shown.own, shown.theirs))
+        with self.autocast():
+            with torch.no_grad():
+                wanted = self.imitation.look(shown.teacher, theirs)
+            found = self.imitation.look(self.encoder, own)
+            yield [self.imitation(found, wanted, own.layout)]
+
+
+def match_encoder(
+    student: Pretrained, matching: Matching, folder: Path, *, device: str | None, watch: Watch
+) -> None:
+    """Trains the student's encoder in place; a stopped one goes on. folder: of its checkpoints."""
+    chosen, encoder = choose_device(device), student.encoder
+    shown, n_texts = [], 0
+    for place, examples in matching.shown:
+        model = load_model(place)
+        aligned = aligned_texts(examples, student.tokenizer, model.tokenizer)
+        n_texts += len(examples)
+        if aligned:
+            tokenizers = (model.tokenizer, student.tokenizer)
+            theirs, own = (make_text_set(aligned, (), one) for one in tokenizers)
+            teacher = model.classifier.encoder.to(chosen).eval().requires_grad_(False)
+            shown.append(ShownTexts(teacher, theirs, own))
+    check_aligned(sum(len(one.own) for one in shown), n_texts)
+    encoder.to(chosen)
+    torch.manual_seed(derive_seed(matching.seed, "maps"))
+    imitation = IMITATIONS[matching.kind](encoder.spec, shown[0].teacher.spec).to(chosen)
+    context = RunContext(
+        chosen, folder, matching.key, watch=prefix_watch(watch, f"matching {matching.kind}")
+    )
+    trainer = Trainer(Imitating(encoder, imitation, shown, matching, chosen), context)
+    trainer.run(resume=True)
+    trainer.checkpoints.clear()
+    encoder.cpu().eval()
+
+
+def check_aligned(n_aligned: int, n_texts: int) -> None:
+    """Refuses a student that cuts most texts into other pieces than its teacher."""
+    if n_aligned < n_texts / 2:
+        raise UserError(
+            f"distill.match needs the same pieces in teacher and student, and only {n_aligned} of"
+            f" {n_texts} texts have them. Set distill.match = none, or choose a student with the"
+            " teacher's tokenizer."
+        )
+
+
+def aligned_texts(
+    examples: Sequence[Example], one: PieceTokenizer, other: PieceTokenizer
+) -> list[Example]:
+    """The texts that both tokenizers cut at the same places."""
+    texts, pairs = [one.text for one in examples], [one.pair for one in examples]
+    read = zip(examples, one.read(texts, pairs), other.read(texts, pairs), strict=True)
+    return [
+        example
+        for example, mine, theirs in read
+        if (len(mine.pieces.ids), mine.words) == (len(theirs.pieces.ids), theirs.words)
+    ]
+
+
+# Training
 
 
 @dataclass(frozen=True)
@@ -53,34 +418,27 @@ class StudentJob:
 
 def run_student(job: StudentJob, watch: Watch) -> None:
     """Trains and tests a student, or does what is left of it."""
-    watch = prefix_watch(watch, job.name)
-    recipe = job.recipe
+    watch, recipe, device = prefix_watch(watch, job.name), job.recipe, job.device
     if not job.shape.is_whole or job.matching is not None:
-        recipe = recipe.changed(model__encoder=str(_write_start(job, watch)))
+        start = job.folder / "start"
+        if not (start / "model.safetensors").is_file():  # its weights are written last
+            source = make_start(job.shape, seed=recipe.seed)
+            if job.matching is not None:
+                states = job.folder / "matching"
+                match_encoder(source, job.matching, states, device=device, watch=watch)
+            pretrained.save(source, start)
+        recipe = recipe.changed(model__encoder=str(start))
     run = train(
         recipe,
         job.model_folder,
         corpus=job.corpus,
-        device=job.device,
+        device=device,
         resume=True,
         watch=watch,
         lessons=job.lessons,
     )
     answers = {}
     if job.test is not None:
-        predictor = Predictor(run.model, device=job.device)
-        for task, found in predict_corpus(predictor, job.test, watch=watch).items():
-            answers[task] = found.predicted().tolist()
+        found = predict_corpus(Predictor(run.model, device=device), job.test, watch=watch)
+        answers = {task: own.predicted().tolist() for task, own in found.items()}
     write_json(job.test_file, answers)
-
-
-def _write_start(job: StudentJob, watch: Watch) -> Path:
-    """The folder of the encoder that the student begins with; its weights are written last."""
-    folder = job.folder / "start"
-    if not (folder / "model.safetensors").is_file():
-        start = make_start(job.shape, seed=job.recipe.seed)
-        if job.matching is not None:
-            states = job.folder / "matching"
-            match_encoder(start, job.matching, states, device=job.device, watch=watch)
-        pretrained.save(start, folder)
-    return folder

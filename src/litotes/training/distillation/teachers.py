@@ -1,18 +1,25 @@
-"""One teacher: trained on texts of other folds, or ready in a folder; asked, and its answers kept.
+"""Teachers' answers, from one teacher to the lessons of a student.
 
 A teacher is never asked about a text it was trained on. Where classes were weighted by w in its
 training, its answer q leans towards rare ones; what it holds for likely is
 
     p_c ∝ q_c / w_c
 
-because the weighted loss is least at q_c ∝ w_c p_c.
+because the weighted loss is least at q_c ∝ w_c p_c. In a source in which a label is known to be
+rarer, or more frequent, than where the teachers learned, answers move there:
+
+    p′_c ∝ p_c · known_c / learned_c          Saerens, Latinne & Decaestecker 2002
+
+A teacher that has learned from texts of which every other one is sarcastic expects as much of film
+reviews, where one in twenty may be.
 """
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
@@ -20,54 +27,30 @@ from torch import Tensor
 
 from litotes.core.errors import UserError
 from litotes.core.machine import choose_device
+from litotes.core.numbers import counted
 from litotes.core.progress import Watch, prefix_watch
 from litotes.core.storage import is_complete, remove_folder, write_folder
-from litotes.core.values import Example
-from litotes.data.corpus import Corpus
+from litotes.core.values import Example, Task
+from litotes.data.corpus import example_key
+from litotes.data.sources import load
 from litotes.encoder.packing import make_text_set
 from litotes.encoder.pretrained import read_tensors
 from litotes.evaluation.evaluate import predict_corpus
 from litotes.model.checkpoint import Model, load_model
-from litotes.model.folder import is_model_folder, open_model, read_trained_texts, text_hash
+from litotes.model.folder import open_model
 from litotes.prediction.predictor import Predictor
+from litotes.training.distillation.plan import (
+    DistillPlan,
+    TeacherJob,
+    class_weights_of,
+    unseen_places,
+)
 from litotes.training.inputs import PieceInputs, all_logits
-from litotes.training.recipe import Recipe
+from litotes.training.lessons import Answers, Lessons
 from litotes.training.run import train
 
+NEUTRAL = "neutral"
 _FILE = "answers.safetensors"
-
-
-@dataclass(frozen=True)
-class TeacherJob:
-    """A teacher and the texts it is to answer.
-
-    recipe, corpus: what it is trained by and on; None: the model is ready in `model_folder`.
-    asked: without those that it turns out to have been trained on. test: texts to score it on.
-    shows: whether students look at its layers. folder: where its answers are kept. label: before
-    its own progress.
-    """
-
-    name: str
-    recipe: Recipe | None
-    corpus: Corpus | None
-    model_folder: Path
-    asked: tuple[Example, ...]
-    test: Corpus | None
-    tasks: tuple[str, ...]
-    folder: Path
-    shows: bool
-    keep_model: bool
-    device: str | None
-    label: str = ""
-
-    @property
-    def answers(self) -> Path:
-        return self.folder / "answers"
-
-    def is_done(self) -> bool:
-        if self.keep_model and not is_model_folder(self.model_folder):
-            return False
-        return is_complete(self.answers)
 
 
 @dataclass(frozen=True)
@@ -105,12 +88,41 @@ def run_teacher(job: TeacherJob, watch: Watch) -> None:
 def read_answers(job: TeacherJob) -> TeacherAnswers:
     """The answers that a finished job has left."""
     tensors = read_tensors(job.answers / _FILE)
-    by_kind: dict[str, dict[str, Tensor]] = {"answers": {}, "test": {}}
+    by_kind: dict[str, dict[str, Tensor]] = {"places": {}, "answers": {}, "test": {}}
     for name, tensor in tensors.items():
-        kind, slash, task = name.partition("/")
-        if slash:
-            by_kind[kind][task] = tensor
+        kind, _, task = name.partition("/")
+        by_kind[kind][task] = tensor
     return TeacherAnswers(tensors["places"], by_kind["answers"], by_kind["test"])
+
+
+def _ask(job: TeacherJob, watch: Watch) -> dict[str, Tensor]:
+    """The tensors of the file of answers."""
+    places = unseen_places(job.model_folder, job.asked)
+    asked = [job.asked[place] for place in places]
+    models = [load_model(part) for part in open_model(job.model_folder).models]
+    tensors = {"places": torch.tensor(places, dtype=torch.long)}
+    for model in models if asked else ():
+        for task, answers in _ask_model(model, asked, job, watch).items():
+            tensors[f"answers/{task}"] = answers.contiguous()
+    if job.test is not None:
+        predictor = Predictor(*models, device=job.device)
+        for task, found in predict_corpus(predictor, job.test, watch=watch).items():
+            tensors[f"test/{task}"] = torch.from_numpy(found.predicted())
+    return tensors
+
+
+def _ask_model(
+    model: Model, asked: Sequence[Example], job: TeacherJob, watch: Watch
+) -> dict[str, Tensor]:
+    """What a model holds for likely, for the student's tasks. {task: (text, class)}"""
+    device = choose_device(job.device)
+    inputs = PieceInputs(make_text_set(asked, (), model.tokenizer), device)
+    logits = all_logits(inputs, model.classifier.to(device), watch=watch, what="answers")
+    return {
+        task: without_lean(own, class_weights_of(model, task))
+        for task, own in logits.items()
+        if task in job.tasks
+    }
 
 
 def without_lean(logits: Tensor, weights: Tensor | None) -> Tensor:
@@ -125,63 +137,137 @@ def without_lean(logits: Tensor, weights: Tensor | None) -> Tensor:
     return (divided / divided.sum(-1, keepdim=True)).float()
 
 
-def _ask(job: TeacherJob, watch: Watch) -> dict[str, Tensor]:
-    """The tensors of the file of answers."""
-    places = unseen_places(job.model_folder, job.asked)
-    asked = [job.asked[place] for place in places]
-    models = [load_model(part) for part in open_model(job.model_folder).models]
-    tensors = {"places": torch.tensor(places, dtype=torch.long)}
-    for model in models:
-        for task, answers in ask_model(model, asked, job, watch).items():
-            tensors[f"answers/{task}"] = answers.contiguous()
-    if job.test is not None:
-        predictor = Predictor(*models, device=job.device)
-        for task, found in predict_corpus(predictor, job.test, watch=watch).items():
-            tensors[f"test/{task}"] = torch.from_numpy(found.predicted())
-    return tensors
+# From the answers of all teachers to the lessons of a student
 
 
-def unseen_places(folder: Path, asked: Sequence[Example]) -> list[int]:
-    """The places of the texts that the model of a folder was not trained on."""
-    trained_on = read_trained_texts(folder)
-    if trained_on is None:
+def gather_lessons(plan: DistillPlan) -> Lessons:
+    """The mean answer of all teachers that have one, text by text; texts without labels that none
+    has answered are left out.
+    """
+    settings = plan.recipe.distill
+    answers = with_known_prevalence(with_even_answers(mean_answers(plan), plan), plan)
+    answered = {key for by_text in answers.values() for key in by_text}
+    others = tuple(example for example in plan.others if example_key(example) in answered)
+    how = "ready ones, each for texts that it was not trained on"
+    if not settings.teachers:
+        encoder = plan.recipe.teacher(0).model.encoder
+        how = f"{encoder}, cross-fitted in {settings.folds} folds"
+    about = f"Distilled from {counted(len(plan.teachers), 'teacher')} ({how})."
+    return Lessons(answers, others, settings.share, settings.temperature, about)
+
+
+def mean_answers(plan: DistillPlan) -> Answers:
+    """{task: {key of a text: (class,)}}"""
+    collected: dict[str, dict[str, list[Tensor]]] = {}
+    for job in plan.teachers.values():
+        given = read_answers(job)
+        keys = [example_key(job.asked[place]) for place in given.places.tolist()]
+        for task, probabilities in given.probabilities.items():
+            by_text = collected.setdefault(task, {})
+            for key, row in zip(keys, probabilities, strict=True):
+                by_text.setdefault(key, []).append(row)
+    return {
+        task: {key: tuple(torch.stack(rows).mean(0).tolist()) for key, rows in by_text.items()}
+        for task, by_text in collected.items()
+    }
+
+
+def with_even_answers(answers: Answers, plan: DistillPlan) -> Answers:
+    """The answers, but that every label is as likely as the others for texts that `distill.even`
+    calls neutral.
+    """
+    found = {task: dict(by_text) for task, by_text in answers.items()}
+    for source in plan.recipe.distill.even:
+        n_even = 0
+        for example in load(source):
+            for name, label in example.labels.items():
+                task = plan.data.train.tasks.get(name)
+                if task is not None and label == NEUTRAL and NEUTRAL not in task.labels:
+                    even = (1 / task.n_outputs,) * task.n_outputs
+                    found.setdefault(name, {})[example_key(example)] = even
+                    n_even += 1
+        if not n_even:
+            raise UserError(
+                f"distill.even names {source}, which calls no text neutral in a task where the"
+                " student has no such label. Ask it for such texts (of a built-in corpus by"
+                " classes=3), or leave it out."
+            )
+    return found
+
+
+def with_known_prevalence(answers: Answers, plan: DistillPlan) -> Answers:
+    """The answers, those to texts without a label moved to the shares that `distill.prevalence`
+    states for their source; where there is no answer, these shares themselves.
+    """
+    found = {task: dict(by_text) for task, by_text in answers.items()}
+    train, everything = plan.data.train, (*plan.data.train, *plan.others)
+    for source, by_task in plan.recipe.distill.prevalence.items():
+        texts = {example_key(one): None for one in everything if one.source == source}
+        if not texts:
+            sources = sorted({str(one.source) for one in everything})
+            raise UserError(
+                f"distill.prevalence names the source {source!r}, of which there are no texts to"
+                f" learn from. There are: {', '.join(sources)}."
+            )
+        for name, given in by_task.items():
+            labelled = {example_key(one) for one in train if name in one.labels}
+            known = stated_shares(_task_of(plan, name), given)
+            counts = Counter(one.labels[name] for one in train if name in one.labels)
+            learned = [counts[label] / counts.total() for label in train.tasks[name].labels]
+            by_text = found.setdefault(name, {})
+            # a text may come twice: with the label of another task, or in two sources of texts
+            for key in [key for key in texts if key not in labelled]:
+                before = by_text.get(key)
+                by_text[key] = known if before is None else move_answer(before, known, learned)
+    return found
+
+
+def _task_of(plan: DistillPlan, name: str) -> Task:
+    known = {one.name: one for one in plan.data.train.tasks.values() if not one.is_regression}
+    if name not in known:
         raise UserError(
-            f"{folder} does not say which texts it was trained on, and must not teach those. Choose"
-            " a model that this litotes has trained."
+            f"distill.prevalence states shares of {name}, which is not a task with labels here."
+            f" There are: {', '.join(known)}."
         )
-    hashes = [text_hash(example) for example in asked]
-    return [place for place, own in enumerate(hashes) if own not in trained_on]
+    return known[name]
 
 
-def ask_model(
-    model: Model, asked: Sequence[Example], job: TeacherJob, watch: Watch
-) -> dict[str, Tensor]:
-    """What a model holds for likely, for the student's tasks. {task: (text, class)}"""
-    if not asked:
-        return {}
-    device = choose_device(job.device)
-    classifier = model.classifier.to(device)
-    inputs = PieceInputs(make_text_set(asked, (), model.tokenizer), device)
-    answers = {}
-    for task, logits in all_logits(inputs, classifier, watch=watch, what="answers").items():
-        if task in job.tasks:
-            answers[task] = without_lean(logits, class_weights_of(model, task))
-    return answers
-
-
-def class_weights_of(model: Model, task: str) -> Tensor | None:
-    """The weights that the classes of a task had in a model's training; None for a regression."""
-    if model.classifier.tasks[task].multi_label:
+def stated_shares(task: Task, given: Mapping[str, float]) -> tuple[float, ...]:
+    """The stated shares in the order of the labels; what is left goes to the others alike."""
+    unknown = [label for label in given if label not in task.labels]
+    if unknown:
         raise UserError(
-            f"A teacher may give {task} several labels, which a student cannot learn from it yet:"
-            " leave it out with data.tasks."
+            f"distill.prevalence states a share of {unknown[0]!r}, which is no label of"
+            f" {task.name}. Its labels: {', '.join(task.labels)}."
         )
-    if model.classifier.tasks[task].is_regression:
-        return None
-    stated = model.facts.get("class_weights", {}).get(task)
-    if stated is None:
+    left, n_others = 1 - sum(given.values()), len(task.labels) - len(given)
+    is_whole = math.isclose(left, 0, abs_tol=1e-9)
+    are_shares = all(0 < share < 1 for share in given.values())
+    if not are_shares or is_whole != (n_others == 0) or left < 0 < n_others:
         raise UserError(
-            "A teacher does not say how its classes were weighted, by which its answers lean."
-            " Train it again with this litotes."
+            f"The shares of {task.name} in distill.prevalence must lie between 0 and 1 and leave"
+            " something for the labels that are not named."
         )
-    return torch.tensor(stated, dtype=torch.float64)
+    return tuple(given.get(label, left / max(n_others, 1)) for label in task.labels)
+
+
+def move_answer(
+    answer: Sequence[float], known: Sequence[float], learned: Sequence[float]
+) -> tuple[float, ...]:
+    """A label that no teacher has seen stays impossible."""
+    parts = zip(answer, known, learned, strict=True)
+    odds = [p * k / share if share else 0.0 for p, k, share in parts]
+    return tuple(one / sum(odds) for one in odds)
+
+
+def lesson_notes(plan: DistillPlan, lessons: Lessons) -> list[str]:
+    """Which texts learn from their label alone."""
+    notes, train = [], plan.data.train
+    for task in train.tasks:
+        answered = lessons.answers.get(task, {})
+        if n_without := sum(example_key(one) not in answered for one in train):
+            notes.append(
+                f"{n_without} of {len(train)} training texts learn {task} from their label alone:"
+                " every teacher of it was trained on them."
+            )
+    return notes
