@@ -39,7 +39,7 @@ from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model, average_models, load_model, save_model
 from litotes.model.folder import is_model_folder
 from litotes.training.distillation.plan import DistillPlan
-from litotes.training.inputs import PieceInputs, all_logits
+from litotes.training.inputs import Inputs, all_logits
 from litotes.training.losses import has_label
 from reproduction.builtin_more_texts import ours_and_older
 from reproduction.builtin_students import N_KEPT_APART, kept_apart, make_plan
@@ -213,7 +213,7 @@ def leads_of(model: Model, texts: Mapping[str, TextSet]) -> dict[str, dict[str, 
     found: dict[str, dict[str, Leads]] = {}
     for name, own in texts.items():
         with torch.inference_mode():
-            inputs = PieceInputs(own, device)
+            inputs = Inputs(own, device)
             by_task = all_logits(inputs, model.classifier.to(device).eval())
         for task, logits in by_task.items():
             gold = own.targets[task]

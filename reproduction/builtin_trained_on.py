@@ -39,7 +39,7 @@ from litotes.encoder.packing import make_text_set
 from litotes.model.builtin import edition_folder
 from litotes.model.checkpoint import Model, average_models, load_model, save_model
 from litotes.model.folder import is_model_folder
-from litotes.training.classification import train_classifier
+from litotes.training.classification import Classification
 from litotes.training.distillation.distill import run_all
 from litotes.training.distillation.plan import DistillPlan
 from litotes.training.distillation.teachers import (
@@ -48,11 +48,11 @@ from litotes.training.distillation.teachers import (
     with_even_answers,
     with_known_prevalence,
 )
-from litotes.training.inputs import PieceInputs, all_logits, freeze
+from litotes.training.inputs import Inputs, all_logits, freeze
 from litotes.training.lessons import Lessons
-from litotes.training.processes import Processes
+from litotes.training.objective import RunContext
 from litotes.training.recipe import TrainingSettings
-from litotes.training.trainer import RunContext
+from litotes.training.trainer import Trainer
 from litotes.training.training_data import prepare
 from reproduction.builtin_mixture import (
     Found,
@@ -217,7 +217,7 @@ def make_lessons(plan: DistillPlan, data: Path) -> Lessons:
 def answer_all(model: Model, examples: Sequence[Example]) -> dict[str, Answered]:
     """By task."""
     tasks = list(model.classifier.tasks.values())
-    inputs = PieceInputs(make_text_set(examples, tasks, model.tokenizer), torch.device("cpu"))
+    inputs = Inputs(make_text_set(examples, tasks, model.tokenizer), torch.device("cpu"))
     with torch.inference_mode():
         logits = all_logits(inputs, model.classifier.eval())
     keys = list(map(example_key, examples))
@@ -297,16 +297,12 @@ def train_on(job: WayJob, watch: Watch) -> None:
     job.folder.mkdir(parents=True, exist_ok=True)
     device = torch.device("cpu")
     key = f"{job.lessons.key()}-{way}"  # what was begun another way is not gone on with
-    context = RunContext(device, job.folder, key, Processes(), watch)
-    train_classifier(
-        classifier,
-        PieceInputs(texts, device),
-        settings,
-        seed=way.seed,
-        context=context,
-        teacher=teacher,
-        resume=True,
+    context = RunContext(device, job.folder, key, watch=watch)
+    inputs = Inputs(texts, device)
+    objective = Classification(
+        classifier, inputs, settings, context, seed=way.seed, teacher=teacher
     )
+    Trainer(objective, context).run(resume=True)
     facts = dict(model.facts)
     facts["data"] = facts["data"] | {"n_train": len(examples)}
     trained = replace(model, classifier=classifier.eval(), calibration={}, facts=facts)

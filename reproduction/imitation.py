@@ -34,15 +34,14 @@ from litotes.encoder.tokenizer import PieceTokenizer
 from litotes.model.builtin import edition_folder
 from litotes.model.checkpoint import Model, load_model, save_model
 from litotes.model.classifier import Classifier
-from litotes.training.classification import train_classifier
+from litotes.training.classification import Classification
 from litotes.training.distillation.plan import DistillRecipe
 from litotes.training.distillation.teachers import move_answer, stated_shares
-from litotes.training.inputs import PieceInputs, all_logits, freeze
+from litotes.training.inputs import Inputs, all_logits, freeze
 from litotes.training.losses import SoftAnswers
-from litotes.training.objective import autocast
-from litotes.training.processes import Processes
+from litotes.training.objective import RunContext, autocast
 from litotes.training.recipe import TrainingSettings
-from litotes.training.trainer import RunContext
+from litotes.training.trainer import Trainer
 from reproduction.builtin_students import RECIPE
 from reproduction.imitated_texts import ASKED, N_FOLDS, OLDER, VARIANT, Row, read_texts
 
@@ -139,7 +138,7 @@ def run_teacher(job: TeacherJob, watch: Watch) -> None:
         classifier, tokenizer = classifier.to(device), source.tokenizer
         learned = [row for row in rows if row.kind not in (VARIANT, ASKED)]
         learned = [row for row in learned if row.fold != job.fold]
-        context = RunContext(device, job.folder, str(job.fold), Processes(), watch)
+        context = RunContext(device, job.folder, str(job.fold), watch=watch)
         texts, shares = text_set(learned, tokenizer), known_shares(learned)
         learn(classifier, texts, shares, TEACHER_SETTINGS, seed=job.fold, context=context)
     save_answers(answer(classifier, tokenizer, rows, device), job.folder)
@@ -165,7 +164,7 @@ def run_student(job: StudentJob, watch: Watch) -> None:
     freeze(classifier, settings.freeze_below)
     learned = [rows[place] for place in chosen]
     own = {task: share[chosen] for task, share in shares.items()}
-    context = RunContext(device, job.folder, job.name, Processes(), watch)
+    context = RunContext(device, job.folder, job.name, watch=watch)
     texts = text_set(learned, model.tokenizer)
     learn(classifier, texts, own, settings, seed=student.seed, context=context)
     asked = [row for row in rows if row.kind == ASKED]
@@ -248,8 +247,9 @@ def learn(
     context: RunContext,
 ) -> None:
     context.folder.mkdir(parents=True, exist_ok=True)
-    inputs, teacher = PieceInputs(texts, context.device), soft_answers(shares)
-    train_classifier(classifier, inputs, settings, seed=seed, context=context, teacher=teacher)
+    inputs, teacher = Inputs(texts, context.device), soft_answers(shares)
+    objective = Classification(classifier, inputs, settings, context, seed=seed, teacher=teacher)
+    Trainer(objective, context).run()
 
 
 def soft_answers(shares: Mapping[str, Tensor]) -> SoftAnswers:
@@ -271,7 +271,7 @@ def answer(
     classifier: Classifier, tokenizer: PieceTokenizer, rows: Sequence[Row], device: torch.device
 ) -> dict[str, Tensor]:
     """By how much the second class leads. {task: (text,)}"""
-    inputs = PieceInputs(text_set(rows, tokenizer), device)
+    inputs = Inputs(text_set(rows, tokenizer), device)
     with torch.inference_mode(), autocast(TEACHER_SETTINGS, device):
         logits = all_logits(inputs, classifier)
     return {task: values[:, 1] - values[:, 0] for task, values in logits.items()}

@@ -32,7 +32,8 @@ from litotes.model.checkpoint import Model
 from litotes.model.classifier import Classifier
 from litotes.pruning.cost import flops
 from litotes.training.classification import Classification
-from litotes.training.inputs import PieceInputs
+from litotes.training.inputs import Inputs
+from litotes.training.objective import RunContext
 from litotes.training.recipe import TrainingSettings
 
 BATCH = 32
@@ -107,8 +108,8 @@ def our_steps(
     groups = torch.zeros(len(pieces), dtype=torch.long)
     texts = TextSet(pieces, labels, groups, ("all",))
     settings = TrainingSettings(batch_texts=len(parts[0]), balancing=balancing)
-    inputs = PieceInputs(texts, device)
-    objective = Classification(classifier, inputs, settings, seed=0, device=device)
+    inputs = Inputs(texts, device)
+    objective = Classification(classifier, inputs, settings, RunContext(device, Path()), seed=0)
     firsts = range(0, len(pieces), settings.batch_texts)
 
     def act(_: object) -> Tensor:

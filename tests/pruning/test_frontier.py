@@ -18,7 +18,7 @@ from litotes.pruning.cost import flops
 from litotes.pruning.frontier import Loss, join_tasks, measure_loss
 from litotes.pruning.losses import Answers
 from litotes.pruning.phases import N_CHANGES, POWERS, Search, first_texts
-from litotes.training.inputs import PieceInputs, all_logits
+from litotes.training.inputs import Inputs, all_logits
 from litotes.training.losses import Teacher
 
 LABELS = ("negative", "positive")
@@ -47,7 +47,7 @@ def test_the_search_meets_its_target_and_tells_what_it_tries(
 ) -> None:
     dense, pruned = classifier_of(tiny), classifier_of(tiny, pruning="learned")
     texts = texts_of(tiny)
-    source = PieceInputs(texts, torch.device("cpu"))
+    source = Inputs(texts, torch.device("cpu"))
     teacher = Teacher(all_logits(source, dense), 0.9)
     told: list[int] = []
     found = Search(pruned, source, teacher, dense=dense, seed=0).for_target(
@@ -67,7 +67,7 @@ def test_the_search_takes_the_best_of_what_it_tries(
     tiny: Pretrained, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dense, pruned = classifier_of(tiny), classifier_of(tiny, pruning="learned")
-    source = PieceInputs(texts_of(tiny), torch.device("cpu"))
+    source = Inputs(texts_of(tiny), torch.device("cpu"))
     search = Search(pruned, source, Teacher(all_logits(source, dense), 0.9), dense=dense, seed=0)
     tried = []
     honest = Search._try
@@ -82,7 +82,7 @@ def test_the_search_takes_the_best_of_what_it_tries(
 
 def test_no_saving_needs_no_removal(tiny: Pretrained) -> None:
     dense, pruned = classifier_of(tiny), classifier_of(tiny, pruning="learned")
-    source = PieceInputs(texts_of(tiny), torch.device("cpu"))
+    source = Inputs(texts_of(tiny), torch.device("cpu"))
     found = Search(
         pruned, source, Teacher(all_logits(source, dense), 0.9), dense=dense, seed=0
     ).for_target(1.0, watch=lambda _: None)

@@ -27,10 +27,11 @@ from litotes.kernels import encode as encoding_by
 from litotes.model.classifier import Classifier
 from litotes.training import captured, optimizer
 from litotes.training.classification import COMPILING, Classification
-from litotes.training.inputs import PieceInputs, freeze
+from litotes.training.inputs import Inputs, freeze
 from litotes.training.losses import SoftAnswers, Teacher
+from litotes.training.objective import RunContext
 from litotes.training.recipe import TrainingSettings
-from litotes.training.trainer import RunContext, Trainer
+from litotes.training.trainer import Trainer
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 TASKS = (Task("mood", ("bad", "good")), Task("stars", ()))
@@ -85,10 +86,10 @@ def make_trainer(
     chosen = {"epochs": 2, "batch_texts": 3, "learning_rate": 1e-3, "precision": "float32"}
     objective = Classification(
         classifier,
-        PieceInputs(make_texts(), DEVICE),
+        Inputs(make_texts(), DEVICE),
         TrainingSettings(**(chosen | settings)),
+        RunContext(DEVICE, folder, "key"),
         seed=0,
-        device=DEVICE,
         teacher=teacher,
     )
     return Trainer(objective, RunContext(DEVICE, folder, "key"))
@@ -231,7 +232,7 @@ def test_nothing_is_captured_while_sparsity_rises(
     able = []
     for progress in (0.0, 0.4, 0.5, 1.0):
         trainer.objective.classifier.encoder.set_progress(progress)
-        able.append(trainer.objective.captured.can_take)
+        able.append(trainer.objective.captured.take(range(3)) is not None)
     assert able == [False, False, True, True]
 
 

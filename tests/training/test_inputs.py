@@ -11,7 +11,7 @@ from litotes.encoder.encoder import Encoder
 from litotes.encoder.packing import TextSet, make_text_set
 from litotes.encoder.pretrained import Pretrained
 from litotes.model.classifier import Classifier
-from litotes.training.inputs import all_logits, freeze, make_inputs
+from litotes.training.inputs import HiddenInputs, Inputs, all_logits, freeze
 
 CPU = torch.device("cpu")
 
@@ -33,8 +33,9 @@ def classifier(request: pytest.FixtureRequest, tiny: Pretrained) -> Classifier:
 def test_kept_layers_give_the_same_logits(
     classifier: Classifier, texts: TextSet, layer: int
 ) -> None:
-    whole = all_logits(make_inputs(texts, classifier, CPU, freeze_below=0), classifier)
-    kept = all_logits(make_inputs(texts, classifier, CPU, freeze_below=layer), classifier)
+    whole = all_logits(Inputs(texts, CPU), classifier)
+    frozen = HiddenInputs(texts, CPU, classifier=classifier, layer=layer)
+    kept = all_logits(frozen, classifier)
     for task in whole:
         torch.testing.assert_close(kept[task], whole[task], atol=1e-5, rtol=1e-5)
 

@@ -8,7 +8,19 @@ from torch import Tensor
 from torch.nn import functional
 
 from litotes.core.values import MISSING, Task
-from litotes.training.losses import class_weights, task_weights, text_losses, text_weights
+from litotes.encoder.packing import TextSet
+from litotes.encoder.tokenizer import Pieces
+from litotes.training.losses import (
+    GROUP_LOSSES,
+    TaskLosses,
+    Teacher,
+    class_weights,
+    task_weights,
+    text_losses,
+    text_weights,
+)
+from litotes.training.processes import Processes
+from litotes.training.recipe import TrainingSettings
 
 SENTIMENT = Task("sentiment", ("negative", "positive"))
 
@@ -75,3 +87,97 @@ def test_unbalanced_weights_are_ones() -> None:
         {"sentiment": torch.tensor([0, 0, 1])}, {"sentiment": SENTIMENT}, balanced=False
     )
     assert weights["sentiment"].tolist() == [1.0, 1.0]
+
+
+# Groups
+
+
+def batch(*parts: list[float]) -> list[Tensor]:
+    """Losses (text,), groups (text,) and weights (group,)."""
+    return [torch.tensor(part) for part in parts]
+
+
+def test_alike_is_the_weighted_mean() -> None:
+    loss = GROUP_LOSSES["none"](1, 2, rate=0.1)(
+        0, *batch([1.0, 3.0, 2.0], [0, 1, 1], [1.0, 3.0]), Processes()
+    )
+    assert float(loss) == pytest.approx(6 / 4)
+
+
+@pytest.mark.parametrize("name", sorted(GROUP_LOSSES))
+def test_a_batch_without_labels_has_no_loss(name: str) -> None:
+    losses = torch.zeros(3, requires_grad=True)
+    value = GROUP_LOSSES[name](1, 2, rate=0.1)(
+        0, losses, torch.tensor([0, 1, 1]), torch.zeros(2), Processes()
+    )
+    value.backward()
+    assert value.item() == 0
+    assert torch.isfinite(losses.grad).all()
+
+
+def test_group_dro_moves_weight_to_the_group_that_does_badly() -> None:
+    module = GROUP_LOSSES["group_dro"](2, 3, rate=0.5)
+    one = batch([0.5, 0.7, 2.0], [0, 0, 1], [2.0, 1.0, 0.0])  # the third group is not in the batch
+    expected = torch.full((3,), 1 / 3) * torch.exp(0.5 * torch.tensor([0.6, 2.0, 0.0]))
+    expected = expected / expected.sum()
+    value = module(1, *one, Processes())
+    torch.testing.assert_close(module.shares[1], expected)
+    # the other task's are its own
+    torch.testing.assert_close(module.shares[0], torch.full((3,), 1 / 3))
+    assert float(value) == pytest.approx(float(expected @ torch.tensor([0.6, 2.0, 0.0])))
+    for _ in range(100):
+        module(1, *one, Processes())
+    assert float(module.shares[1][1]) > 0.99
+
+
+# Teachers
+
+
+def test_an_imitator_loses_nothing_and_others_do() -> None:
+    logits = torch.tensor([[2.0, -1.0], [0.0, 3.0]])
+    teacher = Teacher({"mood": logits}, share=1.0)
+    assert teacher.differences(logits, logits).abs().max() < 1e-6
+    assert (teacher.differences(-logits, logits) > 0.1).all()
+    shifted = logits + 5  # the same probabilities
+    assert teacher.differences(shifted, logits).abs().max() < 1e-6
+
+
+def test_the_difference_is_the_divergence_of_softened_answers() -> None:
+    student, wanted = torch.tensor([[0.3, -0.2]]), torch.tensor([[1.0, 0.0]])
+    p, q = (wanted / 2).softmax(-1), (student / 2).softmax(-1)
+    expected = 4 * (p * (p / q).log()).sum()
+    torch.testing.assert_close(
+        Teacher({}, share=0.5, temperature=2.0).differences(student, wanted)[0], expected
+    )
+
+
+def test_labels_and_teacher_share_the_loss() -> None:
+    """A text without a label is learned from the teacher alone."""
+    texts = TextSet(
+        [Pieces([1], [0], False)] * 3,
+        {"mood": torch.tensor([0, 1, MISSING])},
+        torch.zeros(3, dtype=torch.long),
+        ("all",),
+    )
+    wanted = torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, 0.0]])
+    teacher = Teacher({"mood": wanted}, share=0.25)
+    losses = TaskLosses(
+        texts,
+        {"mood": Task("mood", ("calm", "glad"))},
+        TrainingSettings(class_weights=False),
+        device=torch.device("cpu"),
+        processes=Processes(),
+        teacher=teacher,
+    )
+    logits, places = torch.tensor([[0.0, 1.0]]).repeat(3, 1), torch.arange(3)
+    (found,) = losses.of_batch({"mood": logits}, batch=places, own=places)
+    by_label = functional.cross_entropy(logits[:2], torch.tensor([0, 1]), reduction="none")
+    apart = teacher.differences(logits, wanted)
+    assert apart[1] < 1e-6  # it agrees with the second text's answer
+    assert float(found) == pytest.approx(float(0.75 * by_label.sum() + 0.25 * apart.sum()) / 3)
+
+
+def test_a_number_is_imitated_by_squared_error() -> None:
+    assert Teacher({}, share=1.0).differences(
+        torch.tensor([[2.0]]), torch.tensor([[0.5]])
+    ).item() == pytest.approx(2.25)

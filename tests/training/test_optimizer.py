@@ -10,7 +10,7 @@ from litotes.core.values import Task
 from litotes.encoder.pretrained import Pretrained, load
 from litotes.model.classifier import Classifier
 from litotes.training.checkpoints import RunTensors, _restore, trainable_parameters
-from litotes.training.optimizer import OWN_RATE, make_optimizer, rate_factor, set_learning_rate
+from litotes.training.optimizer import OWN_RATE, make_optimizer, rate_factor, scale_rates
 from litotes.training.recipe import TrainingSettings
 
 
@@ -47,9 +47,7 @@ def test_heads_may_learn_faster(tiny: Pretrained) -> None:
     rates = {id(p): group["lr"] for group in optimizer.param_groups for p in group["params"]}
     assert rates[id(classifier.heads["sentiment"].output.weight)] == 1e-3
     assert rates[id(classifier.encoder.embeddings.piece.weight)] == 1e-5
-    set_learning_rate(
-        optimizer, TrainingSettings(learning_rate=1e-5, warmup_share=0.5), step=0, n_steps=4
-    )
+    scale_rates(optimizer, rate_factor(TrainingSettings(warmup_share=0.5), step=0, n_steps=4))
     assert {group["lr"] for group in optimizer.param_groups} == {0.5e-5, 0.5e-3}
 
 

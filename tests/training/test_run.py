@@ -576,7 +576,7 @@ def test_orders_rates_and_weights_reach_the_steps(
         original(self, places)
         orders.append(tuple(places))
         rates.append(self.objective.tensors.optimizer.param_groups[0]["lr"])
-        weights.append(self.task_losses.class_weights["sarcasm"].tolist())
+        weights.append(self.objective.task_losses.class_weights["sarcasm"].tolist())
 
     monkeypatch.setattr(Trainer, "_step", watching)
     train(tiny_recipe, tmp_path / "run")

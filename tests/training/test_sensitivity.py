@@ -10,7 +10,7 @@ from litotes.data.corpus import SENTIMENT
 from litotes.encoder.packing import make_text_set
 from litotes.encoder.pretrained import Pretrained
 from litotes.model.classifier import Classifier
-from litotes.training.inputs import PieceInputs
+from litotes.training.inputs import Inputs
 from litotes.training.sensitivity import head_sensitivity, heads_to_keep
 
 
@@ -19,7 +19,7 @@ def test_a_head_that_says_nothing_is_not_needed(tiny: Pretrained) -> None:
     silent = classifier.encoder.blocks[1].attention.output.weight.data.view(32, 4, 8)
     silent[:, 2] = 0
     examples = [Example(text, {}) for text in ("great tea", "the queue is bad", "not a great love")]
-    texts = PieceInputs(make_text_set(examples, [SENTIMENT], tiny.tokenizer), torch.device("cpu"))
+    texts = Inputs(make_text_set(examples, [SENTIMENT], tiny.tokenizer), torch.device("cpu"))
     found = head_sensitivity(classifier, texts)
     assert found.shape == (2, 4)
     assert found[1, 2] == 0

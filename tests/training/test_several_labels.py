@@ -21,7 +21,7 @@ from litotes.model.calibration import Calibration, TaskAnswers, apply_to_each, f
 from litotes.model.folder import open_model
 from litotes.prediction.answers import Answers, make_columns
 from litotes.prediction.predictor import Predictor
-from litotes.training.losses import label_weights, text_losses, text_weights
+from litotes.training.losses import class_weights, text_losses, text_weights
 from litotes.training.recipe import Recipe
 
 LABELS = ("angry", "fond", "glad")
@@ -88,7 +88,7 @@ def test_the_loss_is_that_of_a_question_for_each_label() -> None:
     torch.manual_seed(0)
     logits = torch.randn(5, 3, requires_grad=True)
     targets = torch.tensor([[1.0, 0, 0], [0, 0, 0], [1, 1, 0], [1, 0, 0], [float("nan")] * 3])
-    weights = label_weights(targets)  # (class, answer)
+    weights = class_weights(targets, MOODS)  # (class, answer)
     assert weights[0].tolist() == pytest.approx([4 / 2, 4 / 6])
     assert weights[2].tolist() == [1.0, 0.0]  # nobody is glad
     losses, shares = text_losses(logits, targets, weights), text_weights(targets, weights)

@@ -17,9 +17,10 @@ from litotes.encoder.packing import TextSet
 from litotes.model.classifier import Classifier
 from litotes.training.balancing import BALANCINGS
 from litotes.training.classification import Classification
-from litotes.training.inputs import make_inputs
+from litotes.training.inputs import Inputs
+from litotes.training.objective import RunContext
 from litotes.training.recipe import TrainingSettings
-from litotes.training.trainer import RunContext, Trainer
+from litotes.training.trainer import Trainer
 
 TASKS = (Task("mood", ("bad", "good")), Task("stars", ()))
 
@@ -43,9 +44,8 @@ def objective_of(
     groups = torch.tensor([0, 1, 0, 1])
     texts = TextSet(loaded.tokenizer.encode(TEXTS), targets, groups, ("here", "there"))
     chosen = TrainingSettings(**({"epochs": 1, "max_gradient_norm": 0.0} | settings))
-    device = torch.device("cpu")
-    inputs = make_inputs(texts, classifier, device, freeze_below=0)
-    return Classification(classifier, inputs, chosen, seed=0, device=device)
+    context = RunContext(torch.device("cpu"), Path())
+    return Classification(classifier, Inputs(texts, context.device), chosen, context, seed=0)
 
 
 def gradients_of(objective: Classification) -> tuple[float, dict[str, Tensor]]:

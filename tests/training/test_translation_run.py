@@ -21,9 +21,10 @@ from litotes.data.parallel import Pair, ParallelTexts
 from litotes.model.checkpoint import write_description
 from litotes.model.folder import open_model
 from litotes.training.checkpoints import RunState
+from litotes.training.objective import RunContext
 from litotes.training.recipe import TranslationRecipe
 from litotes.training.run import train
-from litotes.training.trainer import RunContext, Trainer
+from litotes.training.trainer import Trainer
 from litotes.training.translation import Translator
 from litotes.training.translation.attention import KINDS, measure_attention
 from litotes.training.translation.course import Start, TranslationObjective
@@ -110,8 +111,8 @@ def test_the_weights_are_the_mean_of_the_last_epochs(tmp_path: Path) -> None:
             after.append(network.bias.detach().clone())
             return super().judge(state)
 
-    objective = Watched(network, *sets, recipe, device=torch.device("cpu"))
-    Trainer(objective, RunContext(objective.device, tmp_path)).run()
+    context = RunContext(torch.device("cpu"), tmp_path)
+    Trainer(Watched(network, *sets, recipe, context), context).run()
     torch.testing.assert_close(network.bias.detach(), (after[1] + after[2]) / 2)
     assert not torch.allclose(after[1], after[2])
 

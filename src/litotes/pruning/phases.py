@@ -11,7 +11,6 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -33,15 +32,15 @@ from litotes.pruning.frontier import Kind
 from litotes.pruning.losses import Answers
 from litotes.pruning.plan import PrunePlan
 from litotes.training.checkpoints import Checkpoints
-from litotes.training.classification import train_classifier
-from litotes.training.held_out import fit_calibrations, held_out_score
-from litotes.training.inputs import Inputs, PieceInputs, all_logits, freeze
+from litotes.training.classification import Classification
+from litotes.training.held_out import fit_calibrations
+from litotes.training.inputs import Inputs, all_logits, freeze
 from litotes.training.losses import Teacher, has_label
-from litotes.training.processes import Processes
+from litotes.training.objective import RunContext
 from litotes.training.recipe import Recipe
 from litotes.training.run import train
 from litotes.training.sensitivity import head_sensitivity, heads_to_keep
-from litotes.training.trainer import RunContext
+from litotes.training.trainer import Trainer
 from litotes.training.training_data import prepare, unlabelled_texts
 
 Result = TypeVar("Result")
@@ -132,7 +131,7 @@ def _explore(plan: PrunePlan) -> Classifier:
 def _search(plan: PrunePlan, start: Classifier, target: float) -> FoundShares:
     def search_now() -> FoundShares:
         settings, dense = plan.settings, plan.dense.classifier
-        inputs = PieceInputs(first_texts(plan.texts["train"], settings.n_searched), plan.device)
+        inputs = Inputs(first_texts(plan.texts["train"], settings.n_searched), plan.device)
         tries = Search(deepcopy(start), inputs, plan.teacher, dense=dense, seed=settings.seed)
         n_tries, what = len(POWERS) + N_CHANGES, f"search {target:g}x"
         return tries.for_target(target, watch=lambda done: plan.watch(what, done, n_tries, ""))
@@ -173,23 +172,20 @@ def _train_phase(
         classifier.load_state_dict(read_tensors(weights))
         return classifier.eval()
     make_folder(folder)
-    run = RunContext(plan.device, folder, key, Processes(), prefix_watch(plan.watch, phase))
+    run = RunContext(plan.device, folder, key, watch=prefix_watch(plan.watch, phase))
     # what the dense run left as it was stays so: a small difference stays small
     freeze(classifier, plan.recipe.training.freeze_below)
     settings = plan.recipe.training.model_copy(update={"epochs": epochs, "patience": epochs})
-    by_worst_group = settings.selection == "worst_group"
-    held_out = plan.inputs("held_out")
-    validate = partial(held_out_score, classifier, held_out, worst_group=by_worst_group)
-    train_classifier(
+    objective = Classification(
         classifier,
         plan.inputs("train"),
         settings,
+        run,
         seed=plan.settings.seed,
-        context=run,
-        validate=validate if validated else None,
+        held_out=plan.inputs("held_out") if validated else None,
         teacher=plan.teacher,
-        resume=True,
     )
+    Trainer(objective, run).run(resume=True)
     state = classifier.state_dict()
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
     write_bytes(weights, to_bytes(tensors))
@@ -307,7 +303,7 @@ def answer_texts(
     """The answers of dense and of every candidate, under each one's own temperature and threshold,
     to the texts that have a label for a task, or to all; {task: answers}, numbers left out.
     """
-    inputs, dense = PieceInputs(part, plan.device), plan.dense
+    inputs, dense = Inputs(part, plan.device), plan.dense
     asked = [(dense.classifier, dense.calibration)]
     asked += [(one.classifier, one.calibration) for one in candidates]
     logits = [all_logits(inputs, classifier) for classifier, _ in asked]

@@ -24,7 +24,7 @@ from litotes.data.sources import load
 from litotes.encoder.packing import TextSet, make_text_set
 from litotes.model.checkpoint import Model, load_model
 from litotes.model.folder import TRAINED_TEXTS, is_model_folder, read_trained_texts, text_hash
-from litotes.training.inputs import PieceInputs, all_logits
+from litotes.training.inputs import Inputs, all_logits
 from litotes.training.losses import Teacher
 from litotes.training.recipe import Recipe, recipe_of
 from litotes.training.training_data import TrainingData, prepare, unlabelled_texts
@@ -159,8 +159,8 @@ class PrunePlan:
             found["test"] = make_text_set(data.test.examples, tasks, tokenizer)
         return found
 
-    def inputs(self, part: str) -> PieceInputs:
-        return PieceInputs(self.texts[part], self.device)
+    def inputs(self, part: str) -> Inputs:
+        return Inputs(self.texts[part], self.device)
 
     @cached_property
     def teacher(self) -> Teacher:

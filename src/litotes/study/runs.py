@@ -35,8 +35,7 @@ from litotes.model.calibration import Calibration
 from litotes.model.folder import read_trained_texts
 from litotes.prediction.predictor import Predictor
 from litotes.study.plan import Experiment, Setting, Study, TestedOn, format_value, short_hash
-from litotes.training.classification import check_names
-from litotes.training.course import Run
+from litotes.training.course import Run, check_names
 from litotes.training.processes import choose_workers
 from litotes.training.recipe import Recipe
 from litotes.training.run import train

@@ -1,8 +1,10 @@
-"""What every balancing has in common."""
+"""How several tasks share one encoder's step: their losses become one gradient per parameter.
+
+A new balancing is a class and a line in `BALANCINGS`.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 
 import torch
@@ -12,24 +14,17 @@ from torch.nn import Parameter
 from litotes.training.processes import Processes
 
 
-class Balancing(nn.Module, ABC):
+class Balancing(nn.Module):
     """Several tasks' losses → one gradient per parameter.
 
-    A balancing may learn parameters of its own.
+    A balancing may learn parameters of its own. repeats: whether every step does the same with its
+    losses, whatever its number, and nothing that the host decides: such a step can be recorded.
     """
 
     def __init__(self, n_tasks: int) -> None:
         super().__init__()
-        self.n_tasks = n_tasks
+        self.n_tasks, self.repeats = n_tasks, True
 
-    @property
-    def repeats(self) -> bool:
-        """Whether every step does the same with its losses, whatever its number, and nothing that
-        the host decides: such a step can be recorded.
-        """
-        return True
-
-    @abstractmethod
     def backward(
         self,
         parts: Iterable[Sequence[Tensor]],
@@ -43,53 +38,39 @@ class Balancing(nn.Module, ABC):
         parts: of the step's texts, computed as they are asked for: this process's share of each
         task's loss, which adds up over the parts. step: its number, for what is drawn at random.
         """
+        for number, losses in enumerate(parts):
+            n_sharing = 0 if number else processes.n
+            self.total(torch.stack(list(losses)), n_sharing).backward()
+        processes.add_up(parameter.grad for parameter in parameters)
 
+    def total(self, losses: Tensor, n_sharing: int) -> Tensor:
+        """One loss of all tasks' (task,).
 
-# sum: the tasks' losses added up.
+        n_sharing: processes that share what is added once a step; 0 where it was added already.
+        """
+        return losses.sum()
 
 
 class Total(Balancing):
     """L = Σ_k L_k: every task counts alike."""
 
-    def backward(
-        self,
-        parts: Iterable[Sequence[Tensor]],
-        parameters: Sequence[Parameter],
-        *,
-        processes: Processes,
-        step: int,
-    ) -> None:
-        for losses in parts:
-            torch.stack(list(losses)).sum().backward()
-        processes.add_up(parameter.grad for parameter in parameters)
-
-
-# uncertainty: noisy tasks count less. Kendall, Gal and Cipolla 2018, arXiv 1705.07115, §3.2.
-
 
 class Uncertainty(Balancing):
     """L = Σ_k exp(−s_k) L_k + s_k / 2 with s_k = log σ_k², a task's noise, learned beside the model
     from s_k = 0.
+
+    Noisy tasks count less. Kendall, Gal and Cipolla 2018, arXiv 1705.07115, §3.2.
     """
 
     def __init__(self, n_tasks: int) -> None:
         super().__init__(n_tasks)
         self.log_variances = nn.Parameter(torch.zeros(n_tasks))
 
-    def backward(
-        self,
-        parts: Iterable[Sequence[Tensor]],
-        parameters: Sequence[Parameter],
-        *,
-        processes: Processes,
-        step: int,
-    ) -> None:
-        for number, losses in enumerate(parts):
-            total = torch.exp(-self.log_variances) * torch.stack(list(losses))
-            if number == 0:  # once a step; every process adds its share of it
-                total = total + self.log_variances / (2 * processes.n)
-            total.sum().backward()
-        processes.add_up(parameter.grad for parameter in parameters)
+    def total(self, losses: Tensor, n_sharing: int) -> Tensor:
+        total = torch.exp(-self.log_variances) * losses
+        if n_sharing:
+            total = total + self.log_variances / (2 * n_sharing)
+        return total.sum()
 
 
 # pcgrad: gradient surgery. Yu et al. 2020, arXiv 2001.06782, algorithm 1.
@@ -113,9 +94,9 @@ class PCGrad(Balancing):
     output layer, say) keeps its gradient.
     """
 
-    @property
-    def repeats(self) -> bool:
-        return self.n_tasks <= 2  # there is no order to draw between two
+    def __init__(self, n_tasks: int) -> None:
+        super().__init__(n_tasks)
+        self.repeats = n_tasks <= 2  # there is no order to draw between two
 
     def backward(
         self,
@@ -135,14 +116,12 @@ class PCGrad(Balancing):
         shared = [row for row in by_parameter if sum(gradient is not None for gradient in row) > 1]
         weights = _weights(shared, len(tasks), step)
         for parameter, row in zip(parameters, by_parameter, strict=True):
-            reached = [
-                (gradient, weight)
-                for gradient, weight in zip(row, weights, strict=True)
-                if gradient is not None
-            ]
-            parameter.grad = (
-                weighted_sum(reached) if len(reached) > 1 else reached[0][0] if reached else None
-            )
+            pairs = zip(row, weights, strict=True)
+            reached = [(gradient, weight) for gradient, weight in pairs if gradient is not None]
+            if len(reached) > 1:
+                parameter.grad = weighted_sum(reached)
+            else:
+                parameter.grad = reached[0][0] if reached else None
 
 
 def _task_gradients(losses: Sequence[Tensor], parameters: Sequence[Parameter]) -> list[Gradients]:
@@ -217,14 +196,8 @@ def weighted_sum(parts: Sequence[tuple[Tensor, float | Tensor]]) -> Tensor:
     return total
 
 
-# How several tasks share one encoder's step.
-#
-# A new balancing is one file and one line in `BALANCINGS`.
-
 BALANCINGS: dict[str, type[Balancing]] = {
     "sum": Total,
     "pcgrad": PCGrad,
     "uncertainty": Uncertainty,
 }
-
-__all__ = ["BALANCINGS", "Balancing"]

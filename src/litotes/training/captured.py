@@ -11,7 +11,6 @@ The first step in a bucket is taken as it is, which compiles the kernels; the se
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -58,15 +57,17 @@ def can_capture(objective: Objective, classifier: Classifier) -> bool:
     )
 
 
-class Recorder(Protocol):
-    """Runs a function, or records it to be run again."""
+class NoGraphs:
+    """Runs a function, or records it to be run again; for devices without graphs."""
 
-    def run(self, function: Callable[[], Tensor]) -> Tensor: ...
+    def run(self, function: Callable[[], Tensor]) -> Tensor:
+        return function()
 
-    def record(self, function: Callable[[], Tensor]) -> Callable[[], Tensor]: ...
+    def record(self, function: Callable[[], Tensor]) -> Callable[[], Tensor]:
+        return function
 
 
-class CudaGraphs:
+class CudaGraphs(NoGraphs):
     """Graphs that share their memory: they run one after the other."""
 
     def __init__(self) -> None:
@@ -96,16 +97,6 @@ class CudaGraphs:
         return replay
 
 
-class NoGraphs:
-    """For devices without graphs: the function itself, again and again."""
-
-    def run(self, function: Callable[[], Tensor]) -> Tensor:
-        return function()
-
-    def record(self, function: Callable[[], Tensor]) -> Callable[[], Tensor]:
-        return function
-
-
 class CapturedSteps:
     """The steps of a run in all buckets."""
 
@@ -115,46 +106,36 @@ class CapturedSteps:
         self.objective, self.classifier = objective, classifier
         self.texts, self.task_losses = texts, losses
         self.lengths = np.array(self.texts.lengths, dtype=np.int32)
-        on_cuda = objective.device.type == "cuda"
-        self.recorder: Recorder = CudaGraphs() if on_cuda else NoGraphs()
+        self.on_cuda = objective.device.type == "cuda"
+        self.recorder = CudaGraphs() if self.on_cuda else NoGraphs()
         self.buckets: dict[int, StepBucket] = {}
-
-    @property
-    def can_take(self) -> bool:
-        """Whether the weighting has stopped changing, and a step may be recorded."""
-        return all(one.weighting.is_settled for one in self.objective.encoder.attentions)
 
     def take(self, places: Sequence[int]) -> Tensor | None:
         """Changes the weights; gives the loss, on the device, until the next step overwrites it.
 
-        None, and nothing changed: there is no bucket for such texts.
+        None, and nothing changed: the weighting still changes, or such texts have no bucket.
         """
-        lengths = self.lengths[list(places)]
-        bucket = self._bucket_for(lengths)
-        if bucket is None:
+        if not all(one.weighting.is_settled for one in self.objective.encoder.attentions):
             return None
-        return bucket.take([self.texts.pieces[place] for place in places], places, lengths)
-
-    def _bucket_for(self, lengths: np.ndarray) -> StepBucket | None:
+        lengths = self.lengths[list(places)]
         # many tiny texts, each of which keeps its first piece, need more room than their pieces
         for n_pieces in (int(lengths.sum()), 2 * int(lengths.sum())):
-            bucket = self._bucket(bucket_size(n_pieces))
+            size = bucket_size(n_pieces)
+            if size not in self.buckets:
+                self.buckets[size] = StepBucket(self, self._plan(size))
+            bucket = self.buckets[size]
             if bucket.plan.n_fitting(lengths) == len(lengths):
-                return bucket
+                return bucket.take([self.texts.pieces[place] for place in places], places, lengths)
         return None
 
-    def _bucket(self, size: int) -> StepBucket:
-        if size not in self.buckets:
-            classifier = self.classifier
-            n_texts = self.objective.settings.batch_texts
-            with self.objective.autocast():  # as the step will be taken
-                options = route_options(
-                    classifier.encoder, firsts_only=classifier.firsts_only, trains=True
-                )
-            sizes = Sizes(size, n_texts, min(size, int(self.lengths.max())))
-            plan = RoutePlan.for_bucket(options, sizes)
-            self.buckets[size] = StepBucket(self, plan)
-        return self.buckets[size]
+    def _plan(self, size: int) -> RoutePlan:
+        classifier, n_texts = self.classifier, self.objective.settings.batch_texts
+        with self.objective.autocast():  # as the step will be taken
+            options = route_options(
+                classifier.encoder, firsts_only=classifier.firsts_only, trains=True
+            )
+        sizes = Sizes(size, n_texts, min(size, int(self.lengths.max())))
+        return RoutePlan.for_bucket(options, sizes)
 
 
 class StepBucket:
@@ -162,15 +143,14 @@ class StepBucket:
 
     def __init__(self, steps: CapturedSteps, plan: RoutePlan) -> None:
         self.steps, self.plan = steps, plan
-        device = steps.objective.device
-        on_cuda = device.type == "cuda"
+        on_cuda = steps.on_cuda
         # the places of the texts, then the route's block, whose beginning is sent
         self.begin = -(-plan.sizes.n_texts // ALIGNED) * ALIGNED
         n_sent = self.begin + plan.n_sent
         self.sent = torch.zeros(n_sent, dtype=torch.int32, pin_memory=on_cuda)
         self.arrived = torch.cuda.Event() if on_cuda else None
         n_numbers = self.begin + plan.n_numbers
-        self.block = torch.zeros(n_numbers, dtype=torch.int32, device=device)
+        self.block = torch.zeros(n_numbers, dtype=torch.int32, device=steps.objective.device)
         self.route = plan.read(self.block[self.begin :])
         self.replay: Callable[[], Tensor] | None = None
         self.is_new = True

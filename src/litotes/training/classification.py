@@ -6,7 +6,7 @@ split → model folder
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,11 +17,11 @@ from torch import Tensor
 
 from litotes.core.errors import UserError
 from litotes.core.json_text import read_as
-from litotes.core.progress import Milestone, prefix_watch
-from litotes.core.registry import check_options, pick
+from litotes.core.progress import Milestone, Watch, ignore_progress, prefix_watch
+from litotes.core.registry import pick
 from litotes.core.storage import MANIFEST, find_foreign_file, write_json
+from litotes.core.values import Example
 from litotes.encoder import pretrained
-from litotes.encoder.attention import PRUNINGS, WEIGHTINGS
 from litotes.encoder.encoder import recompute
 from litotes.encoder.packing import TextSet, make_text_set
 from litotes.evaluation.evaluate import CellScores, evaluate, score_warnings
@@ -29,20 +29,17 @@ from litotes.kernels.encode import kernels_wanted, uses_kernels
 from litotes.model.checkpoint import Model, load_model, save_model, save_parts
 from litotes.model.classifier import Classifier
 from litotes.model.folder import DESCRIPTION, write_trained_texts
-from litotes.model.heads import HEADS
 from litotes.prediction.predictor import Predictor
 from litotes.training.balancing import BALANCINGS
 from litotes.training.card import model_card
 from litotes.training.checkpoints import RunState
 from litotes.training.course import Course, Run
 from litotes.training.held_out import fit_calibrations, held_out_score, score_name
-from litotes.training.inputs import Inputs, PieceInputs, freeze, make_inputs
+from litotes.training.inputs import HiddenInputs, Inputs, freeze
 from litotes.training.lessons import Lessons
 from litotes.training.losses import TaskLosses, Teacher
-from litotes.training.objective import ALONE, Objective, derive_seed, shuffled
-from litotes.training.processes import Processes
+from litotes.training.objective import Objective, RunContext
 from litotes.training.recipe import Recipe, TrainingSettings
-from litotes.training.trainer import RunContext, Trainer
 from litotes.training.training_data import TrainingData, prepare
 
 if TYPE_CHECKING:
@@ -52,18 +49,20 @@ COMPILING = "compiling kernels, about a minute the first time on a machine"
 
 
 class Classification(Objective):
-    """A classifier learns the labels of `inputs`, and answers of a teacher besides."""
+    """A classifier learns the labels of `inputs`, and answers of a teacher besides.
+
+    held_out: texts that choose the epoch.
+    """
 
     def __init__(
         self,
         classifier: Classifier,
         inputs: Inputs,
         settings: TrainingSettings,
+        context: RunContext,
         *,
         seed: int,
-        device: torch.device,
-        processes: Processes = ALONE,
-        validate: Callable[[], float | None] | None = None,
+        held_out: Inputs | None = None,
         teacher: Teacher | None = None,
     ) -> None:
         if settings.pieces_at_once is not None and settings.groups != "none":
@@ -71,32 +70,32 @@ class Classification(Objective):
                 f"pieces_at_once does not go with groups = {settings.groups}, which weighs a batch"
                 " by the losses of all its texts. Leave one of them out."
             )
-        self.classifier, self.inputs = classifier, inputs
-        tasks, texts = classifier.tasks, inputs.texts
-        self.lengths = texts.lengths
+        self.classifier, self.inputs, tasks = classifier, inputs, classifier.tasks
         self.task_losses = TaskLosses(
-            texts, tasks, settings, device=device, processes=processes, teacher=teacher
+            inputs.texts,
+            tasks,
+            settings,
+            device=context.device,
+            processes=context.processes,
+            teacher=teacher,
         )
+        by_worst_group, validate = settings.selection == "worst_group", None
+        if held_out is not None:
+            validate = partial(held_out_score, classifier, held_out, worst_group=by_worst_group)
+        balancing = pick(BALANCINGS, settings.balancing, "balancing")(len(tasks))
         super().__init__(
             classifier,
             classifier.encoder,
             settings,
+            context,
             seed=seed,
-            n_steps=-(-len(texts) // settings.batch_texts) * settings.epochs,
-            device=device,
-            processes=processes,
-            balancing=pick(BALANCINGS, settings.balancing, "balancing")(len(tasks)).to(device),
+            lengths=inputs.texts.lengths,
+            balancing=balancing.to(context.device),
             buffers=dict(self.task_losses.group_loss.named_buffers()),
             validate=validate,
-            patience=settings.patience,
         )
-        by_worst_group = settings.selection == "worst_group"
         self.score_name = score_name(tasks.values(), worst_group=by_worst_group)
         self.captured = self._capture()
-
-    def batches(self, epoch: int) -> list[list[int]]:
-        seed = derive_seed(self.seed, "order", epoch)
-        return shuffled(len(self.inputs.texts), self.settings.batch_texts, seed)
 
     def losses(self, batch: Sequence[int], step: int) -> Iterator[Sequence[Tensor]]:
         share = self.processes.share(batch)
@@ -110,27 +109,19 @@ class Classification(Objective):
             yield self.task_losses.of_batch(logits, batch=sent, own=own)
 
     def take_step(self, batch: Sequence[int], step: int) -> Tensor:
-        captured = self.captured
-        if (
-            captured is not None
-            and captured.can_take
-            and len(self.divide(batch, self.lengths)) == 1
-        ):
-            loss = captured.take(batch)
-            if loss is not None:
-                return loss
-        return super().take_step(batch, step)
+        loss = None
+        if self.captured is not None and len(self.divide(batch, self.lengths)) == 1:
+            loss = self.captured.take(batch)
+        return super().take_step(batch, step) if loss is None else loss
 
     def opening(self) -> list[str]:
         """Which steps a GPU takes one by one because of the settings; why the first one is slow."""
-        settings = self.settings
-        words: list[str] = []
+        settings, words = self.settings, []
         if settings.recompute_activations and kernels_wanted(self.device):
-            found = "activations are computed again: no kernels, no recorded steps"
-            words.append(Milestone(found))
+            words.append(Milestone("activations are computed again: no kernels, no recorded steps"))
         elif settings.pieces_at_once is not None and self.captured is not None:
-            found = f"batches of more than {settings.pieces_at_once} pieces are not recorded"
-            words.append(Milestone(found))
+            most = settings.pieces_at_once
+            words.append(Milestone(f"batches of more than {most} pieces are not recorded"))
         if uses_kernels(self.encoder) and not settings.recompute_activations:
             # until the first step is done this stands where its loss will
             words.append(COMPILING)
@@ -138,7 +129,7 @@ class Classification(Objective):
 
     def _capture(self) -> CapturedSteps | None:
         """Steps that are recorded and replayed, where they can be."""
-        if not isinstance(self.inputs, PieceInputs) or not uses_kernels(self.encoder):
+        if not uses_kernels(self.encoder):
             return None
         from litotes.training.captured import CapturedSteps, can_capture  # imports Triton
 
@@ -158,7 +149,6 @@ class ClassificationCourse(Course):
         self, recipe: Recipe, *, corpus: Any = None, lessons: Lessons | None = None
     ) -> None:
         super().__init__(recipe, corpus=corpus, lessons=lessons)
-        check_names(recipe)
         self.data = prepare(recipe, corpus)
         self.key = f"{recipe.key()}-{self.data.fingerprint()[:16]}"
         self.unlabelled = () if lessons is None else lessons.unlabelled
@@ -170,50 +160,40 @@ class ClassificationCourse(Course):
             return self._run_separately(context, resume=resume)
         return super().run(context, resume=resume)
 
-    def begin(self, context: RunContext, *, resume: bool) -> Objective:
+    def begin(self, context: RunContext) -> Objective:
         recipe, data, settings = self.recipe, self.data, self.recipe.training
-        source = pretrained.load(
-            recipe.model.encoder,
-            max_pieces=recipe.model.max_pieces,
-            **recipe.model.attention_choices(),
-        )
+        source = pretrained.load(recipe.model.encoder, **recipe.model.attention_choices())
         tasks = list(data.train.tasks.values())
         torch.manual_seed(recipe.seed)  # the heads' first weights
         classifier = Classifier(
             source.encoder, tasks, head=recipe.model.head, dropout=recipe.model.dropout
         ).to(context.device)
         self.model = Model(classifier, source.tokenizer, source.name, source.sha256)
-        tokenize = partial(
-            make_text_set, tasks=tasks, tokenizer=source.tokenizer, group_by=settings.group_by
-        )
+        freeze(classifier, settings.freeze_below)
+
+        def read(examples: Sequence[Example], watch: Watch = ignore_progress) -> Inputs:
+            texts = make_text_set(examples, tasks, source.tokenizer, group_by=settings.group_by)
+            if not (below := settings.freeze_below):
+                return Inputs(texts, context.device)
+            return HiddenInputs(
+                texts, context.device, classifier=classifier, layer=below, watch=watch
+            )
+
         examples = [*data.train.examples, *self.unlabelled]
-        texts, self.held_out, validate, teacher = tokenize(examples), None, None, None
+        inputs, self.held_out, teacher = read(examples, context.watch), None, None
         if self.lessons is not None:
             teacher = self.lessons.teacher_of(
-                examples, texts, classifier.tasks, balanced=settings.class_weights
+                examples, inputs.texts, classifier.tasks, balanced=settings.class_weights
             )
-        freeze(classifier, settings.freeze_below)
-        make = partial(
-            make_inputs,
-            classifier=classifier,
-            device=context.device,
-            freeze_below=settings.freeze_below,
-        )
-        inputs = make(texts, watch=context.watch)
         if data.held_out is not None:
-            self.held_out = make(tokenize(data.held_out.examples))
-            by_worst_group = settings.selection == "worst_group"
-            validate = partial(
-                held_out_score, classifier, self.held_out, worst_group=by_worst_group
-            )
+            self.held_out = read(data.held_out.examples)
         self.objective = Classification(
             classifier,
             inputs,
             settings,
+            context,
             seed=recipe.seed,
-            device=context.device,
-            processes=context.processes,
-            validate=validate,
+            held_out=self.held_out,
             teacher=teacher,
         )
         return self.objective
@@ -278,39 +258,6 @@ class ClassificationCourse(Course):
             write_json(folder / "scores.json", [row.as_json() for row in rows])
             save_parts(tasks, folder)
         return Run(folder, tuple(run.model for run in runs), rows, tuple(notes))
-
-
-def check_names(recipe: Recipe) -> None:
-    """Reports a wrong name before anything is read or written."""
-    pick(HEADS, recipe.model.head, "head")
-    check_options(WEIGHTINGS, recipe.model.weighting, "weighting", recipe.model.weighting_options)
-    check_options(PRUNINGS, recipe.model.pruning, "pruning", recipe.model.pruning_options)
-    pick(BALANCINGS, recipe.training.balancing, "balancing")
-
-
-def train_classifier(
-    classifier: Classifier,
-    inputs: Inputs,
-    settings: TrainingSettings,
-    *,
-    seed: int,
-    context: RunContext,
-    validate: Callable[[], float | None] | None = None,
-    teacher: Teacher | None = None,
-    resume: bool = False,
-) -> RunState:
-    """Trains a classifier that is there already; writes checkpoints and a history alone."""
-    objective = Classification(
-        classifier,
-        inputs,
-        settings,
-        seed=seed,
-        device=context.device,
-        processes=context.processes,
-        validate=validate,
-        teacher=teacher,
-    )
-    return Trainer(objective, context).run(resume=resume)
 
 
 def training_notes(

@@ -16,13 +16,18 @@ from typing import Any, ClassVar
 import torch
 
 from litotes.core.errors import UserError
-from litotes.core.storage import LOCK, MANIFEST, find_foreign_file, write_json
+from litotes.core.registry import check_options, pick
+from litotes.core.storage import LOCK, find_foreign_file, write_json
 from litotes.core.text import one_line
-from litotes.model.folder import DESCRIPTION, TRAINED_TEXTS
+from litotes.core.values import CLASSIFICATION
+from litotes.encoder.attention import PRUNINGS, WEIGHTINGS
+from litotes.model.folder import DESCRIPTION
+from litotes.model.heads import HEADS
+from litotes.training.balancing import BALANCINGS
 from litotes.training.checkpoints import Checkpoints, RunState
-from litotes.training.objective import Objective
+from litotes.training.objective import Objective, RunContext
 from litotes.training.processes import hold_folder
-from litotes.training.trainer import RunContext, Trainer
+from litotes.training.trainer import Trainer
 
 FIRST_FILES = {
     "recipe.json",
@@ -33,21 +38,7 @@ FIRST_FILES = {
     "distillation",
     LOCK,
 }
-"""What a run that was killed before its first checkpoint may have left."""
-
-LAST_FILES = {
-    "scores.json",
-    "model.safetensors",
-    "tokenizer.json",
-    "README.md",
-    "config.json",
-    "translations.jsonl",
-    TRAINED_TEXTS,
-    MANIFEST,
-}
-"""What a run that was killed in its very last moments may have left as well: litotes.json is
-written after these.
-"""
+"""What may stand beside a run that was killed before it wrote its recipe."""
 
 
 @dataclass(frozen=True)
@@ -81,15 +72,15 @@ class Course(ABC):
     """
 
     last_file: ClassVar[str] = DESCRIPTION  # written last: with it the folder is whole
-    last_files: ClassVar[set[str]] = LAST_FILES  # written before it
     key: str  # a hash of the recipe and of the texts: the same file may hold others today
 
     def __init__(self, recipe: Any, *, corpus: Any = None, lessons: Any = None) -> None:
+        check_names(recipe)
         self.recipe, self.corpus, self.lessons = recipe, corpus, lessons
         self.started = time.monotonic()
 
     @abstractmethod
-    def begin(self, context: RunContext, *, resume: bool) -> Objective:
+    def begin(self, context: RunContext) -> Objective:
         """The model before its first step, with what it learns from and is judged by."""
 
     @abstractmethod
@@ -119,7 +110,7 @@ class Course(ABC):
             run = self._find_finished(folder, resume=resume)
             if run is None:
                 self.started = time.monotonic()
-                objective = self.begin(context, resume=resume)
+                objective = self.begin(context)
                 if processes.is_first:
                     write_json(folder / "recipe.json", self.recipe.model_dump(mode="json"))
                 context = replace(context, key=self.key)
@@ -164,9 +155,8 @@ class Course(ABC):
                 " --out."
             )
         elif found is None:
-            has_begun = (folder / "recipe.json").exists()
-            ours = FIRST_FILES | self.last_files if has_begun else FIRST_FILES
-            if (foreign := find_foreign_file(folder, ours)) is not None:
+            foreign = find_foreign_file(folder, FIRST_FILES)
+            if foreign is not None and not (folder / "recipe.json").exists():
                 raise UserError(
                     f"{folder} holds files that are not of a run ({foreign}). Choose an empty or a"
                     " new folder for --out."
@@ -177,3 +167,13 @@ class Course(ABC):
                 " start it as it was started."
             )
         return run
+
+
+def check_names(recipe: Any) -> None:
+    """Reports a wrong name in a recipe of any kind before anything is read or written."""
+    for what, table in (("weighting", WEIGHTINGS), ("pruning", PRUNINGS)):
+        if name := getattr(recipe.model, what, None):
+            check_options(table, name, what, getattr(recipe.model, f"{what}_options"))
+    if recipe.kind == CLASSIFICATION:
+        pick(HEADS, recipe.model.head, "head")
+        pick(BALANCINGS, recipe.training.balancing, "balancing")

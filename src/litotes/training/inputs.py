@@ -7,7 +7,6 @@ once per text (without dropout) and kept, so that every epoch walks only the upp
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -19,16 +18,8 @@ from litotes.encoder.packing import TextSet, batches_without_gradients
 from litotes.model.classifier import Classifier
 
 
-class Inputs(Protocol):
-    """Gives logits for chosen texts of a set."""
-
-    texts: TextSet
-
-    def logits(self, classifier: Classifier, places: Sequence[int]) -> dict[str, Tensor]: ...
-
-
-class PieceInputs:
-    """Every step starts from the pieces."""
+class Inputs:
+    """A set of texts, and logits for chosen ones; every step starts from the pieces."""
 
     def __init__(self, texts: TextSet, device: torch.device) -> None:
         self.texts, self.device = texts, device
@@ -37,7 +28,7 @@ class PieceInputs:
         return classifier(self.texts.batch(places, self.device))
 
 
-class HiddenInputs:
+class HiddenInputs(Inputs):
     """Every step starts from the kept output of layer `layer`."""
 
     def __init__(
@@ -49,7 +40,13 @@ class HiddenInputs:
         layer: int,
         watch: Watch = ignore_progress,
     ) -> None:
-        self.texts, self.device, self.layer = texts, device, layer
+        if (pruning := classifier.encoder.spec.pruning) != "none":
+            raise UserError(
+                f"freeze_below does not go with pruning = {pruning}, which begins in the first"
+                " layers. Set freeze_below = 0."
+            )
+        super().__init__(texts, device)
+        self.layer = layer
         self.hidden: list[Tensor] = []  # per text (piece, width)
         encoder = classifier.eval().encoder
         with torch.no_grad():
@@ -64,25 +61,6 @@ class HiddenInputs:
         chosen = [self.hidden[place] for place in places]
         layout = Layout.of([len(hidden) for hidden in chosen], self.device)
         return classifier.from_layer(torch.cat(chosen), layout, self.layer)
-
-
-def make_inputs(
-    texts: TextSet,
-    classifier: Classifier,
-    device: torch.device,
-    *,
-    freeze_below: int,
-    watch: Watch = ignore_progress,
-) -> Inputs:
-    """The inputs that fit the number of frozen layers."""
-    if freeze_below:
-        if (pruning := classifier.encoder.spec.pruning) != "none":
-            raise UserError(
-                f"freeze_below does not go with pruning = {pruning}, which begins in the first"
-                " layers. Set freeze_below = 0."
-            )
-        return HiddenInputs(texts, device, classifier=classifier, layer=freeze_below, watch=watch)
-    return PieceInputs(texts, device)
 
 
 def freeze(classifier: Classifier, below: int) -> None:

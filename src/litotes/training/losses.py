@@ -15,9 +15,8 @@ How the tasks' losses become one step is `balancing`'s business.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -30,40 +29,32 @@ from litotes.training.recipe import TrainingSettings
 
 
 def class_weights(targets: Tensor, task: Task) -> Tensor:
-    """Inverse class frequencies, 1 on average over the texts.
+    """Inverse frequencies of classes (class,), or of no and yes for each label (class, answer).
 
-    A class that never occurs gets 0. (class,)
-    """
-    counts = torch.bincount(targets[targets != MISSING], minlength=len(task.labels)).float()
-    n_seen = int((counts > 0).sum())
-    return torch.where(counts > 0, counts.sum() / (max(n_seen, 1) * counts.clamp(min=1)), 0.0)
-
-
-def label_weights(targets: Tensor) -> Tensor:
-    """How much no and yes count for each label, 1 on average over the texts.
-
-    An answer that never occurs gets 0. targets: (text, class) → (class, answer)
+    They are 1 on average over the texts; what never occurs gets 0.
     """
     labelled = targets[has_label(targets)]
-    n_yes = labelled.sum(0)
-    counts = torch.stack([len(labelled) - n_yes, n_yes], -1)  # (class, answer)
+    if task.multi_label:
+        n_yes = labelled.sum(0)
+        # (class, answer); a number divided by a tensor is rounded twice, a tensor once
+        counts, total = torch.stack([len(labelled) - n_yes, n_yes], -1), len(labelled)
+    else:
+        counts = torch.bincount(labelled, minlength=len(task.labels))  # (class,)
+        total = counts.sum()
     n_seen = (counts > 0).sum(-1, keepdim=True).clamp(min=1)
-    return torch.where(counts > 0, len(labelled) / (n_seen * counts.clamp(min=1)), 0.0)
+    return torch.where(counts > 0, total / (n_seen * counts.clamp(min=1)), 0.0)
 
 
 def task_weights(
     targets: Mapping[str, Tensor], tasks: Mapping[str, Task], *, balanced: bool
 ) -> dict[str, Tensor]:
     """Class weights per classification task; all ones where classes are not to be balanced."""
-    weights = {}
-    for name, task in tasks.items():
-        if task.multi_label:
-            ones = torch.ones(len(task.labels), 2)
-            weights[name] = label_weights(targets[name]) if balanced else ones
-        elif not task.is_regression:
-            ones = torch.ones(len(task.labels))
-            weights[name] = class_weights(targets[name], task) if balanced else ones
-    return weights
+    weights = {
+        name: class_weights(targets[name], task)
+        for name, task in tasks.items()
+        if not task.is_regression
+    }
+    return weights if balanced else {name: torch.ones_like(one) for name, one in weights.items()}
 
 
 def has_label(targets: Tensor) -> Tensor:
@@ -79,8 +70,7 @@ def text_weights(targets: Tensor, weights: Tensor | None) -> Tensor:
         return has_label(targets).float()
     if targets.ndim == 2:
         return _weights_of_each(targets, weights).mean(-1)
-    by_class = weights.to(targets.device)
-    return torch.where(has_label(targets), by_class[targets.clamp(min=0)], 0.0)
+    return torch.where(has_label(targets), weights[targets.clamp(min=0)], 0.0)
 
 
 def text_losses(logits: Tensor, targets: Tensor, weights: Tensor | None) -> Tensor:
@@ -88,39 +78,28 @@ def text_losses(logits: Tensor, targets: Tensor, weights: Tensor | None) -> Tens
 
     logits (text, class), targets (text,) or (text, class) → (text,)
     """
+    logits = logits.float()
+    if weights is None:
+        squares = (logits.squeeze(-1) - targets.nan_to_num()).square()
+        return squares * text_weights(targets, None)
     if targets.ndim == 2:
-        assert weights is not None
         each = functional.binary_cross_entropy_with_logits(
-            logits.float(), targets.nan_to_num(), reduction="none"
+            logits, targets.nan_to_num(), reduction="none"
         )
         return (each * _weights_of_each(targets, weights)).mean(-1)
-    if weights is None:
-        squares = (logits.float().squeeze(-1) - targets.nan_to_num()).square()
-        return squares * text_weights(targets, None)
     return functional.cross_entropy(
-        logits.float(), targets, weight=weights, ignore_index=MISSING, reduction="none"
+        logits, targets, weight=weights, ignore_index=MISSING, reduction="none"
     )
 
 
 def _weights_of_each(targets: Tensor, weights: Tensor) -> Tensor:
     """How much each answer counts; 0 without a label. weights: (class, answer) → (text, class)"""
-    no, yes = weights.to(targets.device).unbind(-1)
+    no, yes = weights.unbind(-1)
     return torch.where(targets.isnan(), 0.0, torch.where(targets > 0, yes, no))
 
 
 # Groups of texts (varieties, say) that must not be left behind: how the texts of a batch become
 # one loss.
-
-
-@dataclass(frozen=True)
-class TaskBatch:
-    """One task in a batch: the losses (text,) and groups (text,) of this process's texts, and what
-    the whole batch weighs (group,).
-    """
-
-    losses: Tensor
-    groups: Tensor
-    weights: Tensor
 
 
 def sum_by_group(values: Tensor, groups: Tensor, n_groups: int) -> Tensor:
@@ -132,33 +111,29 @@ def sum_by_group(values: Tensor, groups: Tensor, n_groups: int) -> Tensor:
     return values.new_zeros(n_groups).index_add(0, groups, values)
 
 
-class GroupLoss(nn.Module, ABC):
-    """One task's losses in a batch → its loss.
-
-    What it keeps of the groups is saved with the run.
-    """
+class MeanLoss(nn.Module):
+    """No groups: every text counts alike, L = Σ_i l_i / Σ_i w_i."""
 
     def __init__(self, n_tasks: int, n_groups: int, *, rate: float) -> None:
         super().__init__()
 
-    @abstractmethod
-    def forward(self, task: int, batch: TaskBatch, processes: Processes) -> Tensor: ...
+    def forward(
+        self, task: int, losses: Tensor, groups: Tensor, weights: Tensor, processes: Processes
+    ) -> Tensor:
+        """One task's losses in a batch → its loss.
+
+        losses, groups: of this process's texts (text,); weights: of the whole batch (group,).
+        """
+        return losses.sum() / weights.sum().clamp(min=1e-12)
 
 
-class MeanLoss(GroupLoss):
-    """No groups: every text counts alike, L = Σ_i w_i l_i / Σ_i w_i."""
-
-    def forward(self, task: int, batch: TaskBatch, processes: Processes) -> Tensor:
-        return batch.losses.sum() / batch.weights.sum().clamp(min=1e-12)
-
-
-class GroupDRO(GroupLoss):
+class GroupDRO(MeanLoss):
     """Groups that do badly gain weight: q_g ← q_g · exp(η L_g) / Σ, L = Σ_g q_g L_g.
 
     Sagawa et al. 2020, arXiv 1911.08731, algorithm 1.
 
-    L_g is the loss of the group's texts in the batch; q starts level; each task has its own. η is
-    `rate`.
+    L_g is the loss of the group's texts in the batch; q starts level; each task has its own, saved
+    with the run. η is `rate`.
     """
 
     def __init__(self, n_tasks: int, n_groups: int, *, rate: float) -> None:
@@ -167,10 +142,11 @@ class GroupDRO(GroupLoss):
         self.shares: Tensor  # q (task, group)
         self.register_buffer("shares", torch.full((n_tasks, n_groups), 1 / n_groups))
 
-    def forward(self, task: int, batch: TaskBatch, processes: Processes) -> Tensor:
-        summed = sum_by_group(batch.losses, batch.groups, len(batch.weights))
+    def forward(
+        self, task: int, losses: Tensor, groups: Tensor, weights: Tensor, processes: Processes
+    ) -> Tensor:
         # (group,); 0 for a group that the batch has none of
-        by_group = summed / batch.weights.clamp(min=1e-12)
+        by_group = sum_by_group(losses, groups, len(weights)) / weights.clamp(min=1e-12)
         whole = by_group.detach().clone()
         processes.add_up([whole])
         # the same as q · exp(η L) / Σ, without the overflow that a regression's large losses would
@@ -179,7 +155,10 @@ class GroupDRO(GroupLoss):
         return self.shares[task].clone() @ by_group
 
 
-GROUP_LOSSES: dict[str, type[GroupLoss]] = {"none": MeanLoss, "group_dro": GroupDRO}
+GROUP_LOSSES: dict[str, type[MeanLoss]] = {"none": MeanLoss, "group_dro": GroupDRO}
+
+
+# Teachers: other models whose answers are imitated besides the labels.
 
 
 @dataclass(frozen=True)
@@ -195,41 +174,25 @@ class Teacher:
     share: float
     temperature: float = 2.0
 
-    def to(self, device: torch.device) -> Teacher:
-        return replace(self, logits={task: some.to(device) for task, some in self.logits.items()})
+    def weigh(self, task: str, by_label: Tensor, labelled: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Factors of the loss by label and of that by answer, and what each text weighs: as its
+        label does, or 1 without one. (text,) each
 
-    def mix_in(
-        self,
-        losses: Tensor,
-        logits: Tensor,
-        places: Tensor | list[int],
-        task: str,
-        weights: Tensor,
-    ) -> Tensor:
-        """The losses (text,) of the labels and those of the teacher's answers to the texts at
-        `places`, together.
+        by_label: the weights of the labels (text,); labelled: which texts have one (text,).
         """
-        wanted = self.logits[task][places]
-        return (1 - self.share) * losses + self.share * weights * self.differences(
-            logits.float(), wanted
-        )
-
-    def text_weights(self, by_label: Tensor, labelled: Tensor, places: Tensor, task: str) -> Tensor:
-        """How much each text counts: as its label does, or 1 without one. (text,)"""
-        return torch.where(labelled, by_label, 1.0)
+        weights = torch.where(labelled, by_label, 1.0)
+        return torch.full_like(weights, 1 - self.share), self.share * weights, weights
 
     def differences(self, logits: Tensor, wanted: Tensor) -> Tensor:
         """How far each text's answer is from the teacher's. (text,)"""
         if logits.shape[-1] == 1:
             return (logits - wanted).square().squeeze(-1)
-        heat = self.temperature
-        student, teacher = (logits / heat).log_softmax(-1), (wanted / heat).log_softmax(-1)
-        return heat**2 * functional.kl_div(student, teacher, reduction="none", log_target=True).sum(
-            -1
-        )
+        student, teacher = ((one / self.temperature).log_softmax(-1) for one in (logits, wanted))
+        divergence = functional.kl_div(student, teacher, reduction="none", log_target=True).sum(-1)
+        return self.temperature**2 * divergence
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SoftAnswers(Teacher):
     """Answers p_i that not every text has, mixed with the labels before classes are weighted.
 
@@ -245,50 +208,20 @@ class SoftAnswers(Teacher):
     logits: t. shares: s. weights: W. Each {task: (text, …)}.
     """
 
-    shares: Mapping[str, Tensor] | None = None
-    weights: Mapping[str, Tensor] | None = None
+    shares: Mapping[str, Tensor]
+    weights: Mapping[str, Tensor]
 
-    def to(self, device: torch.device) -> SoftAnswers:
-        shares, weights = self._parts()
-        return replace(
-            self,
-            logits=_send(self.logits, device),
-            shares=_send(shares, device),
-            weights=_send(weights, device),
-        )
-
-    def mix_in(
-        self,
-        losses: Tensor,
-        logits: Tensor,
-        places: Tensor | list[int],
-        task: str,
-        weights: Tensor,
-    ) -> Tensor:
-        shares, own = (part[task][places] for part in self._parts())  # (text,)
-        # a place without a text has no weight
-        own = own.masked_fill(weights == 0, 0.0)
-        differences = self.differences(logits.float(), self.logits[task][places])
-        return (1 - shares) * losses + shares * own * differences
-
-    def text_weights(self, by_label: Tensor, labelled: Tensor, places: Tensor, task: str) -> Tensor:
-        shares, own = (part[task][places] for part in self._parts())  # (text,)
-        return (1 - shares) * by_label + shares * own
-
-    def _parts(self) -> tuple[Mapping[str, Tensor], Mapping[str, Tensor]]:
-        assert self.shares is not None
-        assert self.weights is not None
-        return self.shares, self.weights
-
-
-def _send(tensors: Mapping[str, Tensor], device: torch.device) -> dict[str, Tensor]:
-    return {task: tensor.to(device) for task, tensor in tensors.items()}
+    def weigh(self, task: str, by_label: Tensor, labelled: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        shares = self.shares[task].to(by_label.device)
+        taught = shares * self.weights[task].to(by_label.device)
+        return 1 - shares, taught, (1 - shares) * by_label + taught
 
 
 class TaskLosses:
     """The losses of a set of texts, whose labels lie on the device.
 
-    teacher: answers to imitate in addition to the labels.
+    Behind the last text stands one more that is nobody's, without label, weight and answer; place
+    −1 is its. teacher: answers to imitate in addition to the labels.
     """
 
     def __init__(
@@ -301,15 +234,27 @@ class TaskLosses:
         processes: Processes,
         teacher: Teacher | None = None,
     ) -> None:
-        self.device, self.processes = device, processes
-        self.targets = {task: target.to(device) for task, target in texts.targets.items()}
-        self.groups, self.n_groups = texts.groups.to(device), texts.n_groups
-        self.teacher = None if teacher is None else teacher.to(device)
+        self.device, self.processes, self.teacher = device, processes, teacher
+        self.groups, self.n_groups = _with_nobody(texts.groups.to(device), 0), texts.n_groups
         weights = task_weights(texts.targets, tasks, balanced=settings.class_weights)
         self.class_weights = {task: weight.to(device) for task, weight in weights.items()}
-        make_group_loss = GROUP_LOSSES[settings.groups]
-        self.group_loss = make_group_loss(len(tasks), texts.n_groups, rate=settings.group_rate)
-        self.group_loss.to(device)
+        self.targets: dict[str, Tensor] = {}  # (text,), of several labels (text, class)
+        self.text_weights: dict[str, Tensor] = {}  # (text,)
+        self.answers: dict[str, tuple[Tensor, ...]] = {}  # a teacher's, with both factors
+        for task, labels in texts.targets.items():
+            targets = labels.to(device)
+            of_texts = text_weights(targets, self.class_weights.get(task))
+            if teacher is not None:
+                # a text without a label teaches nothing, unless a teacher has an answer to it
+                *factors, of_texts = teacher.weigh(task, of_texts, has_label(targets))
+                wanted = teacher.logits[task].to(device)
+                self.answers[task] = tuple(_with_nobody(one, 0) for one in (wanted, *factors))
+            no_label = math.nan if targets.is_floating_point() else MISSING
+            self.targets[task] = _with_nobody(targets, no_label)
+            self.text_weights[task] = _with_nobody(of_texts, 0)
+        self.group_loss = GROUP_LOSSES[settings.groups](
+            len(tasks), texts.n_groups, rate=settings.group_rate
+        ).to(device)
 
     def send(self, places: Sequence[int]) -> Tensor:
         """Places on the device. (text,)"""
@@ -322,44 +267,25 @@ class TaskLosses:
         """
         losses = []
         for number, (task, values) in enumerate(logits.items()):
-            weights = self._text_weights(task, batch)
-            task_batch = TaskBatch(
-                self._text_losses(task, values, own),
-                self._groups(own),
-                sum_by_group(weights, self._groups(batch), self.n_groups),
-            )
-            losses.append(self.group_loss(number, task_batch, self.processes))
+            of_texts = self._text_losses(task, values, own)
+            weights = self.text_weights[task][batch]  # (text,)
+            by_group = sum_by_group(weights, self.groups[batch], self.n_groups)
+            groups = self.groups[own]
+            losses.append(self.group_loss(number, of_texts, groups, by_group, self.processes))
         return losses
-
-    def _groups(self, places: Tensor) -> Tensor:
-        return self.groups[places.clamp(min=0)]
-
-    def _targets(self, task: str, places: Tensor) -> Tensor:
-        """(text,), of several labels (text, class)"""
-        targets = self.targets[task][places.clamp(min=0)]
-        no_label = math.nan if targets.is_floating_point() else MISSING
-        is_nobody = places < 0
-        return targets.masked_fill(is_nobody[:, None] if targets.ndim == 2 else is_nobody, no_label)
 
     def _text_losses(self, task: str, logits: Tensor, places: Tensor) -> Tensor:
         """The loss of each text by its label and, where there is a teacher, by the teacher's
         answer. (text,)
         """
-        targets = self._targets(task, places)
+        targets = self.targets[task][places]
         by_label = text_losses(logits, targets, self.class_weights.get(task))
         if self.teacher is None:
             return by_label
-        weights = self._text_weights(task, places)
-        return self.teacher.mix_in(by_label, logits, places.clamp(min=0), task, weights)
+        wanted, kept, taught = (tensor[places] for tensor in self.answers[task])
+        return kept * by_label + taught * self.teacher.differences(logits.float(), wanted)
 
-    def _text_weights(self, task: str, places: Tensor) -> Tensor:
-        """How much each text counts.
 
-        A text without a label teaches nothing, unless a teacher has an answer to it. (text,)
-        """
-        targets = self._targets(task, places)
-        weights = text_weights(targets, self.class_weights.get(task))
-        if self.teacher is None:
-            return weights
-        mixed = self.teacher.text_weights(weights, has_label(targets), places.clamp(min=0), task)
-        return mixed.masked_fill(places < 0, 0.0)
+def _with_nobody(values: Tensor, nothing: float) -> Tensor:
+    """The values (text, …) and a last one that stands for no text."""
+    return torch.cat([values, torch.full_like(values[:1], nothing)])

@@ -6,6 +6,8 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,6 +16,7 @@ from torch.nn import Parameter
 from torch.nn.utils import clip_grad_norm_
 from torch.optim import Optimizer
 
+from litotes.core.progress import Watch, ignore_progress
 from litotes.encoder.encoder import Encoder
 from litotes.encoder.packing import batches_by_budget
 from litotes.training.balancing import Balancing, Total
@@ -25,15 +28,26 @@ from litotes.training.recipe import RunSettings
 ALONE = Processes()
 
 
+@dataclass(frozen=True)
+class RunContext:
+    """Where a run takes place: device, folder, processes, and whom to tell how far it is."""
+
+    device: torch.device
+    folder: Path
+    key: str = ""  # of the recipe and the texts: checkpoints of others are not resumed
+    processes: Processes = ALONE
+    watch: Watch = ignore_progress
+
+
 class Objective(ABC):
     """A model that learns, what it learns from, and how an epoch of it is judged.
 
-    `batches` and `losses` say what is learned; all else is what most objectives want.
+    `losses` says what is learned; all else is what most objectives want.
 
-    encoder: the one inside the model. settings: the `[training]` table. n_steps: of the whole run.
-    buffers: what is stored with the weights at checkpoints. validate: gives the held-out score of
-    the model as it is (higher is better; None: the texts cannot tell); without it the last epoch
-    is taken. patience: epochs without a better one before training stops.
+    encoder: the one inside the model. settings: the `[training]` table. lengths: the pieces of each
+    text. n_steps: of the whole run; None: as many as the epochs have. buffers: what is stored with
+    the weights at checkpoints. validate: gives the held-out score of the model as it is (higher is
+    better; None: the texts cannot tell); without it the last epoch is taken.
     """
 
     score_name = "score"  # what `validate` gives, in words
@@ -44,29 +58,30 @@ class Objective(ABC):
         model: nn.Module,
         encoder: Encoder,
         settings: Any,
+        context: RunContext,
         *,
         seed: int,
-        n_steps: int,
+        lengths: Sequence[int] = (),
+        n_steps: int | None = None,
         n_epochs: int | None = None,
-        device: torch.device,
-        processes: Processes = ALONE,
         balancing: Balancing | None = None,
         buffers: Mapping[str, Tensor] | None = None,
         validate: Callable[[], float | None] | None = None,
-        patience: int = 0,
     ) -> None:
         self.model, self.encoder, self.settings = model, encoder, settings
-        self.seed, self.n_steps, self.n_epochs = seed, n_steps, n_epochs or settings.epochs
-        self.device, self.processes = device, processes
-        self.validate, self.patience = validate, patience
+        self.device, self.processes = context.device, context.processes
+        self.seed, self.lengths, self.validate = seed, lengths, validate
+        self.n_epochs = n_epochs or settings.epochs
+        self.n_steps = n_steps or -(-len(lengths) // settings.batch_texts) * self.n_epochs
         self.balancing = balancing or Total(1)
         parameters = trainable_parameters(model)
         parameters |= trainable_parameters(self.balancing, "balancing.")
         self.tensors = RunTensors(parameters, dict(buffers or {}), self.make_optimizer(parameters))
 
-    @abstractmethod
     def batches(self, epoch: int) -> Sequence[Any]:
         """The batches of an epoch, from 0: the same for the same seed."""
+        seed = derive_seed(self.seed, "order", epoch)
+        return shuffled(len(self.lengths), self.settings.batch_texts, seed)
 
     @abstractmethod
     def losses(self, batch: Any, step: int) -> Iterator[Sequence[Tensor]]:
@@ -155,7 +170,7 @@ class Objective(ABC):
             self.tensors.keep_best()
         else:
             state.n_waited += 1
-            state.finished = state.n_waited >= self.patience
+            state.finished = state.n_waited >= self.settings.patience
         return {} if score is None else {"held_out": score}
 
     def epoch_of(self, state: RunState) -> int:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor
 from torch.nn import Parameter
 from torch.optim import Adam, AdamW, Optimizer
 
-from litotes.training.recipe import TrainingSettings
+from litotes.training.recipe import EncoderTraining
 
 OPTIMIZERS: dict[str, type[Adam] | type[AdamW]] = {"adamw": AdamW, "adam": Adam}
 
@@ -25,14 +26,17 @@ _BELOW_THE_BLOCKS = ("encoder.embeddings.", "encoder.relative_bias.")
 """What the first block reads already."""
 
 
-def make_optimizer(parameters: Mapping[str, Parameter], settings: TrainingSettings) -> Optimizer:
+def make_optimizer(parameters: Mapping[str, Parameter], settings: EncoderTraining) -> Optimizer:
     """Parameters in groups of one learning rate, each decayed or not.
 
     `base_rate` is a group's rate at the top of the schedule.
     """
     # where many small launches cost more than the arithmetic
     on_cuda = all(parameter.is_cuda for parameter in parameters.values())
-    groups = _parameter_groups(parameters, settings)
+    n_blocks = max([int(found[1]) + 1 for found in map(_BLOCK.match, parameters) if found] or [0])
+    groups = parameter_groups(
+        parameters, partial(_base_rate, settings=settings, n_blocks=n_blocks), settings.weight_decay
+    )
     optimizer = OPTIMIZERS[settings.optimizer](
         groups, lr=settings.learning_rate, fused=on_cuda, capturable=on_cuda
     )
@@ -47,45 +51,33 @@ def keep_rates_on_device(optimizer: Optimizer) -> None:
         group["lr"] = torch.tensor(group["lr"], device=group["params"][0].device)
 
 
-def _parameter_groups(
-    parameters: Mapping[str, Parameter], settings: TrainingSettings
+def parameter_groups(
+    parameters: Mapping[str, Parameter], rate_of: Callable[[str], float], weight_decay: float
 ) -> list[dict[str, Any]]:
-    n_blocks = max([int(found[1]) + 1 for found in map(_BLOCK.match, parameters) if found] or [0])
+    """Parameters of one learning rate and decay together; biases and norms are not decayed."""
     groups: dict[tuple[float, float], list[Parameter]] = {}
     for name, parameter in parameters.items():
-        rate = _base_rate(name, settings, n_blocks)
-        decay = settings.weight_decay if parameter.ndim > 1 else 0.0  # not of biases and norms
-        groups.setdefault((rate, decay), []).append(parameter)
+        decay = weight_decay if parameter.ndim > 1 else 0.0
+        groups.setdefault((rate_of(name), decay), []).append(parameter)
     return [
         {"params": chosen, "lr": rate, "base_rate": rate, "weight_decay": decay}
         for (rate, decay), chosen in groups.items()
     ]
 
 
-def _base_rate(name: str, settings: TrainingSettings, n_blocks: int) -> float:
+def _base_rate(name: str, settings: EncoderTraining, n_blocks: int) -> float:
     if ".weighting." in name:
         return settings.weighting_learning_rate
     if name.startswith(("encoder.pruning.", "balancing.")):
         return OWN_RATE
     if name.startswith("heads."):
         return settings.head_learning_rate or settings.learning_rate
-    return settings.learning_rate * settings.layer_decay ** _n_blocks_above(name, n_blocks)
-
-
-def _n_blocks_above(name: str, n_blocks: int) -> int:
-    if name.startswith(_BELOW_THE_BLOCKS):
-        return n_blocks
-    found = _BLOCK.match(name)
-    return 0 if found is None else n_blocks - 1 - int(found[1])
-
-
-def set_learning_rate(
-    optimizer: Optimizer, settings: TrainingSettings, *, step: int, n_steps: int
-) -> None:
-    """Sets the learning rate of step `step` (from 0) of `n_steps`; a pure function of the step, so
-    resuming needs no state.
-    """
-    scale_rates(optimizer, rate_factor(settings, step=step, n_steps=n_steps))
+    n_above = 0
+    if found := _BLOCK.match(name):
+        n_above = n_blocks - 1 - int(found[1])
+    elif name.startswith(_BELOW_THE_BLOCKS):
+        n_above = n_blocks
+    return settings.learning_rate * settings.layer_decay**n_above
 
 
 def scale_rates(optimizer: Optimizer, factor: float) -> None:
@@ -98,7 +90,8 @@ def scale_rates(optimizer: Optimizer, factor: float) -> None:
             group["lr"] = rate
 
 
-def rate_factor(settings: TrainingSettings, *, step: int, n_steps: int) -> float:
+def rate_factor(settings: EncoderTraining, *, step: int, n_steps: int) -> float:
+    """The share of the highest learning rates that step `step` (from 0) of `n_steps` takes."""
     n_warmup = int(settings.warmup_share * n_steps)
     if step < n_warmup:
         return (step + 1) / n_warmup

@@ -133,8 +133,8 @@ class PrunedSettings(AttentionSettings):
     dropout: float = Field(0.1, ge=0, lt=1, description="before the output of the head")
 
     def attention_choices(self) -> dict[str, Any]:
-        """The weighting and the pruning, with their options."""
-        chosen = {"weighting", "weighting_options", "pruning", "pruning_options"}
+        """The weighting and the pruning, with their options, and how much is read."""
+        chosen = {"weighting", "weighting_options", "pruning", "pruning_options", "max_pieces"}
         return self.model_dump(include=chosen)
 
 

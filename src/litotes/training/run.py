@@ -11,10 +11,10 @@ from litotes.core.registry import pick
 from litotes.training.classification import ClassificationCourse
 from litotes.training.course import Course, Run
 from litotes.training.lessons import Lessons
+from litotes.training.objective import RunContext
 from litotes.training.pretraining.course import PretrainCourse
 from litotes.training.processes import join_processes
 from litotes.training.tagging.course import WordCourse
-from litotes.training.trainer import RunContext
 from litotes.training.translation.course import TranslationCourse
 
 OBJECTIVES: dict[str, type[Course]] = {

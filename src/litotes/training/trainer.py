@@ -11,36 +11,75 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from types import FrameType, TracebackType
-from typing import Any
+from types import FrameType
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 
 from litotes.core.errors import Stopped, UserError
 from litotes.core.json_text import to_json
-from litotes.core.progress import Milestone, Watch, ignore_progress
+from litotes.core.progress import Milestone
 from litotes.core.storage import write_text
 from litotes.training.checkpoints import Checkpoints, RunState
-from litotes.training.objective import ALONE, Objective
+from litotes.training.objective import Objective, RunContext
 from litotes.training.optimizer import scale_rates
-from litotes.training.processes import Processes
-from litotes.training.trackers import TRACKERS
+
+# Optional curves elsewhere, where a library for them is installed; history.jsonl is always written.
+
+Track = Callable[[int, Mapping[str, float]], None]
 
 
-@dataclass(frozen=True)
-class RunContext:
-    """Where a run takes place: device, folder, processes, and whom to tell how far it is."""
+@contextmanager
+def _tensorboard(folder: Path) -> Iterator[Track]:
+    from torch.utils.tensorboard import SummaryWriter
 
-    device: torch.device
-    folder: Path
-    key: str = ""  # of the recipe and the texts: checkpoints of others are not resumed
-    processes: Processes = ALONE
-    watch: Watch = ignore_progress
+    with SummaryWriter(str(folder / "tensorboard")) as writer:
+
+        def track(step: int, values: Mapping[str, float]) -> None:
+            for name, value in values.items():
+                writer.add_scalar(name, value, step)
+            writer.flush()
+
+        yield track
+
+
+@contextmanager
+def _mlflow(folder: Path) -> Iterator[Track]:
+    import mlflow
+
+    def track(step: int, values: Mapping[str, float]) -> None:
+        mlflow.log_metrics(dict(values), step=step)
+
+    # left open, it would take in the metrics of whatever comes next in this process
+    with mlflow.start_run(run_name=folder.name, nested=True):
+        yield track
+
+
+TRACKERS: dict[str, Callable[[Path], AbstractContextManager[Track]]] = {
+    "tensorboard": _tensorboard,
+    "mlflow": _mlflow,
+}
+
+
+@contextmanager
+def open_tracker(name: str, folder: Path) -> Iterator[Track]:
+    """Where the numbers of a run are sent; to none, to nowhere."""
+    if name == "none":
+        yield lambda step, values: None
+        return
+    with ExitStack() as stack:
+        try:
+            track = stack.enter_context(TRACKERS[name](folder))
+        except ImportError as error:
+            raise UserError(
+                f'tracker = "{name}" needs its library: `pip install {name}`, or set tracker ='
+                ' "none".'
+            ) from error
+        yield track
 
 
 class Trainer:
@@ -53,7 +92,7 @@ class Trainer:
         # opened before the first step, so that a library that is missing is known at once
         tracker = objective.settings.tracker if context.processes.is_first else "none"
         self.opened = ExitStack()
-        self.track = self.opened.enter_context(TRACKERS[tracker](context.folder))
+        self.track = self.opened.enter_context(open_tracker(tracker, context.folder))
         self.saved_at = time.monotonic()
 
     def run(self, *, resume: bool = False) -> RunState:
@@ -101,7 +140,7 @@ class Trainer:
         is_late = self.context.device.type == "cuda" and self.context.processes.n == 1
         self._read_losses(all_but=1 if is_late else 0)
         state.seconds += time.monotonic() - started
-        n_read = state.place - len(self.losses)
+        n_read = state.place - len(self.losses.waiting)
         loss = f"loss {state.loss_sum / n_read:.3f}" if n_read else ""
         self._report(self._words(f"epoch {objective.epoch_of(state)}", loss))
 
@@ -166,56 +205,40 @@ class LateLosses:
     """Reads losses after the device has been given the next step, so that it never stands idle."""
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[int, Tensor, torch.cuda.Event | None]] = deque()
-
-    def __len__(self) -> int:
-        return len(self._waiting)
+        self.waiting: deque[tuple[int, Tensor, torch.cuda.Event | None]] = deque()
 
     def add(self, step: int, loss: Tensor) -> None:
         """step: its number."""
-        if not loss.is_cuda:
-            self._waiting.append((step, loss, None))
-            return
-        # a copy: a recorded step writes the next loss to the same place
-        copy = torch.empty((), dtype=loss.dtype, pin_memory=True)
-        copy.copy_(loss, non_blocking=True)
-        done = torch.cuda.Event()
-        done.record()
-        self._waiting.append((step, copy, done))
+        done = None
+        if loss.is_cuda:
+            # a copy: a recorded step writes the next loss to the same place
+            copy = torch.empty((), dtype=loss.dtype, pin_memory=True)
+            loss, done = copy.copy_(loss, non_blocking=True), torch.cuda.Event()
+            done.record()
+        self.waiting.append((step, loss, done))
 
     def read(self, *, all_but: int = 0) -> Iterator[tuple[int, float]]:
         """The numbers of steps and their losses, in order, up to the last `all_but`."""
-        while len(self._waiting) > all_but:
-            step, loss, done = self._waiting.popleft()
+        while len(self.waiting) > all_but:
+            step, loss, done = self.waiting.popleft()
             if done is not None:
                 done.synchronize()
             yield step, float(loss)
 
 
-class Interruption:
+class Interruption(ExitStack):
     """While entered, the first Ctrl-C (or SIGTERM) only sets `wanted`; a second one interrupts at
     once.
     """
 
-    def __init__(self) -> None:
-        self.wanted = False
-        self._before: dict[int, object] = {}
+    wanted = False
 
-    def __enter__(self) -> Interruption:
+    def __enter__(self) -> Self:
         # Python handles signals there alone
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
-                self._before[number] = signal.signal(number, self._ask)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]
+                self.callback(signal.signal, number, signal.signal(number, self._ask))
+        return super().__enter__()
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         if self.wanted:

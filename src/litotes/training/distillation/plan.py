@@ -21,15 +21,13 @@ from litotes.data.sources import load
 from litotes.encoder import pretrained
 from litotes.model.checkpoint import Model, load_model
 from litotes.model.folder import (
-    DESCRIPTION,
     ModelFolder,
     is_model_folder,
     open_model,
     read_trained_texts,
     text_hash,
 )
-from litotes.training.classification import check_names
-from litotes.training.course import FIRST_FILES, LAST_FILES
+from litotes.training.course import FIRST_FILES, check_names
 from litotes.training.recipe import Recipe, Table
 from litotes.training.training_data import TrainingData, prepare, unlabelled_texts
 
@@ -251,8 +249,8 @@ def _notes(folds: Folds, n_others: int) -> tuple[str, ...]:
 def _check_folder(out: Path) -> None:
     if is_model_folder(out) and not (out / WORK).is_dir():
         raise UserError(f"{out} already holds a model. Choose another --out.")
-    foreign = find_foreign_file(out, {*FIRST_FILES, *LAST_FILES, *FRONTIER, DESCRIPTION})
-    if foreign is not None:
+    foreign = find_foreign_file(out, FIRST_FILES)
+    if foreign is not None and not (out / WORK).is_dir():
         raise UserError(
             f"{out} holds files that are not of a distillation ({foreign}). Choose an empty or a"
             " new folder for --out."

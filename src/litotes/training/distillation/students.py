@@ -53,10 +53,10 @@ from litotes.model.folder import is_model_folder, open_model
 from litotes.prediction.predictor import Predictor
 from litotes.training.distillation.plan import DistillPlan
 from litotes.training.lessons import Lessons
-from litotes.training.objective import Objective, derive_seed
+from litotes.training.objective import Objective, RunContext, derive_seed
 from litotes.training.recipe import Recipe, TrainingSettings
 from litotes.training.run import train
-from litotes.training.trainer import RunContext, Trainer
+from litotes.training.trainer import Trainer
 
 STUDENT, BASELINE = "student", "baseline"
 TEST_FILE = "test.json"
@@ -297,7 +297,7 @@ class Imitating(Objective):
         imitation: Imitation,
         shown: Sequence[ShownTexts],
         matching: Matching,
-        device: torch.device,
+        context: RunContext,
     ) -> None:
         self.imitation, self.shown = imitation, shown
         settings = matching.settings
@@ -307,9 +307,9 @@ class Imitating(Objective):
             nn.ModuleDict({"encoder": student, "heads": imitation}),
             student,
             settings,
+            context,
             seed=matching.seed,
             n_steps=n_batches * settings.epochs,
-            device=device,
         )
 
     def seed_of(self, step: int) -> int:
@@ -356,7 +356,7 @@ def match_encoder(
     context = RunContext(
         chosen, folder, matching.key, watch=prefix_watch(watch, f"matching {matching.kind}")
     )
-    trainer = Trainer(Imitating(encoder, imitation, shown, matching, chosen), context)
+    trainer = Trainer(Imitating(encoder, imitation, shown, matching, context), context)
     trainer.run(resume=True)
     trainer.checkpoints.clear()
     encoder.cpu().eval()

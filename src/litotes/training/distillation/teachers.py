@@ -45,7 +45,7 @@ from litotes.training.distillation.plan import (
     class_weights_of,
     unseen_places,
 )
-from litotes.training.inputs import PieceInputs, all_logits
+from litotes.training.inputs import Inputs, all_logits
 from litotes.training.lessons import Answers, Lessons
 from litotes.training.run import train
 
@@ -116,7 +116,7 @@ def _ask_model(
 ) -> dict[str, Tensor]:
     """What a model holds for likely, for the student's tasks. {task: (text, class)}"""
     device = choose_device(job.device)
-    inputs = PieceInputs(make_text_set(asked, (), model.tokenizer), device)
+    inputs = Inputs(make_text_set(asked, (), model.tokenizer), device)
     logits = all_logits(inputs, model.classifier.to(device), watch=watch, what="answers")
     return {
         task: without_lean(own, class_weights_of(model, task))

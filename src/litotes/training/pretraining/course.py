@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors.torch import save as to_bytes
@@ -21,7 +21,6 @@ from litotes.core.errors import UserError
 from litotes.core.figures import GAP
 from litotes.core.json_text import read_as
 from litotes.core.progress import Watch
-from litotes.core.registry import check_options
 from litotes.core.storage import (
     is_complete,
     remove_folder,
@@ -31,7 +30,6 @@ from litotes.core.storage import (
 )
 from litotes.core.values import MISSING
 from litotes.encoder import pretrained
-from litotes.encoder.attention import WEIGHTINGS
 from litotes.encoder.encoder import Encoder
 from litotes.encoder.families import EncoderSpec, config_from_spec
 from litotes.encoder.pretrained import (
@@ -45,7 +43,7 @@ from litotes.encoder.pretrained import (
 from litotes.encoder.tokenizer import PieceTokenizer
 from litotes.training.checkpoints import Checkpoints, RunState
 from litotes.training.course import Course, Run
-from litotes.training.objective import ALONE, Objective, derive_seed, shuffled
+from litotes.training.objective import Objective, RunContext, derive_seed, shuffled
 from litotes.training.pretraining.language_model import (
     HeldOut,
     LanguageModel,
@@ -68,9 +66,7 @@ from litotes.training.pretraining.texts import (
     train_wordpiece,
     write_store,
 )
-from litotes.training.processes import Processes
 from litotes.training.recipe import TRAINED, PretrainRecipe
-from litotes.training.trainer import RunContext
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -94,9 +90,7 @@ class MaskedLanguage(Objective):
         masker: Masker,
         held_out: HeldOut,
         recipe: PretrainRecipe,
-        *,
-        device: torch.device,
-        processes: Processes = ALONE,
+        context: RunContext,
     ) -> None:
         self.language_model, self.reader = model, reader
         self.masker, self.held_out = masker, held_out
@@ -107,11 +101,10 @@ class MaskedLanguage(Objective):
             model,
             model.encoder,
             settings,
+            context,
             seed=recipe.seed,
             n_steps=n_steps,
             n_epochs=min(settings.reports, n_steps),
-            device=device,
-            processes=processes,
         )
 
     def batches(self, epoch: int) -> list[list[int]]:
@@ -179,12 +172,6 @@ class PretrainCourse(Course):
     """
 
     last_file = SCORES
-    last_files: ClassVar[set[str]] = {
-        "config.json",
-        "model.safetensors",
-        "tokenizer.json",
-        "tokenizer_config.json",
-    }
     recipe: PretrainRecipe
     model: LanguageModel
     tokenizer: PieceTokenizer
@@ -192,7 +179,6 @@ class PretrainCourse(Course):
     def __init__(self, recipe: PretrainRecipe, **given: Any) -> None:
         super().__init__(recipe, **given)
         settings = recipe.model
-        check_options(WEIGHTINGS, settings.weighting, "weighting", settings.weighting_options)
         self.notes: list[str] = []
         if settings.scratch is None:
             self._load(settings.encoder or DEFAULT)
@@ -225,7 +211,7 @@ class PretrainCourse(Course):
     def owns(self, key: str) -> bool:
         return key.partition("-")[0] == self.recipe.key()
 
-    def begin(self, context: RunContext, *, resume: bool) -> Objective:
+    def begin(self, context: RunContext) -> Objective:
         recipe, folder = self.recipe, context.folder / TEXTS
         found = Checkpoints(context.folder / "checkpoints", key="").stored_key()
         # only the texts of a run that has a checkpoint are known to be of this recipe
@@ -260,8 +246,7 @@ class PretrainCourse(Course):
             masker,
             self.held_out,
             recipe,
-            device=context.device,
-            processes=context.processes,
+            context,
         )
 
     def _choose_tokenizer(self, watch: Watch) -> PieceTokenizer:

@@ -19,12 +19,10 @@ from torch.nn import functional
 
 from litotes.core.errors import UserError
 from litotes.core.json_text import read_as
-from litotes.core.registry import check_options
 from litotes.core.storage import write_json
 from litotes.core.values import MISSING, Example, Task
 from litotes.data.words import WordCorpus, labels_of, load_words
 from litotes.encoder import pretrained
-from litotes.encoder.attention import PRUNINGS, WEIGHTINGS
 from litotes.encoder.layout import Layout
 from litotes.model.checkpoint import SavedWordModel, load_word_model, save_word_model
 from litotes.model.classifier import WordModel
@@ -33,12 +31,10 @@ from litotes.training.card import word_card
 from litotes.training.checkpoints import RunState
 from litotes.training.course import Course, Run
 from litotes.training.losses import class_weights
-from litotes.training.objective import ALONE, Objective, derive_seed, shuffled
-from litotes.training.processes import Processes
+from litotes.training.objective import Objective, RunContext
 from litotes.training.recipe import WordRecipe
 from litotes.training.tagging.answers import WordSet, evaluate_words, make_word_set
 from litotes.training.tagging.scores import TagScores, most_frequent_tags, score_tags
-from litotes.training.trainer import RunContext
 
 FREQUENT = "most_frequent_tag"
 
@@ -51,12 +47,11 @@ class WordObjective(Objective):
         network: WordModel,
         words: WordSet,
         recipe: WordRecipe,
+        context: RunContext,
         *,
-        device: torch.device,
-        processes: Processes = ALONE,
         validate: Callable[[], float | None] | None = None,
     ) -> None:
-        self.network, self.words, self.lengths = network, words, words.lengths
+        self.network, self.words = network, words
         settings, task = recipe.training, network.task
         self.score_name = held_out_score(recipe)[0]
         self.weights: Tensor | None = None  # (label,)
@@ -64,22 +59,16 @@ class WordObjective(Objective):
             weights = torch.ones(len(task.labels))
             if settings.class_weights:
                 weights = class_weights(torch.cat(words.targets), task)
-            self.weights = weights.to(device)
+            self.weights = weights.to(context.device)
         super().__init__(
             network,
             network.encoder,
             settings,
+            context,
             seed=recipe.seed,
-            n_steps=-(-len(words) // settings.batch_texts) * settings.epochs,
-            device=device,
-            processes=processes,
+            lengths=words.lengths,
             validate=validate,
-            patience=settings.patience,
         )
-
-    def batches(self, epoch: int) -> list[list[int]]:
-        seed = derive_seed(self.seed, "order", epoch)
-        return shuffled(len(self.words), self.settings.batch_texts, seed)
 
     def losses(self, batch: Sequence[int], step: int) -> Iterator[Sequence[Tensor]]:
         own, weight = self.share(batch)
@@ -139,9 +128,6 @@ class WordCourse(Course):
 
     def __init__(self, recipe: WordRecipe, **given: Any) -> None:
         super().__init__(recipe, **given)
-        model = recipe.model
-        check_options(WEIGHTINGS, model.weighting, "weighting", model.weighting_options)
-        check_options(PRUNINGS, model.pruning, "pruning", model.pruning_options)
         self._prepare(load_words(recipe.data.source))
         hashes = ["" if part is None else part.fingerprint() for part in self.parts]
         self.fingerprint = sha256("".join(hashes).encode()).hexdigest()
@@ -188,13 +174,9 @@ class WordCourse(Course):
                 " test the model on other texts with `litotes evaluate`."
             )
 
-    def begin(self, context: RunContext, *, resume: bool) -> Objective:
+    def begin(self, context: RunContext) -> Objective:
         recipe = self.recipe
-        source = pretrained.load(
-            recipe.model.encoder,
-            max_pieces=recipe.model.max_pieces,
-            **recipe.model.attention_choices(),
-        )
+        source = pretrained.load(recipe.model.encoder, **recipe.model.attention_choices())
         torch.manual_seed(recipe.seed)  # the head's first weights
         network = WordModel(
             source.encoder, self.task, kind=recipe.kind, dropout=recipe.model.dropout
@@ -206,14 +188,7 @@ class WordCourse(Course):
         validate = None
         if self.held_out is not None:
             validate = partial(self._judge, self.held_out)
-        return WordObjective(
-            network,
-            self.words,
-            recipe,
-            device=context.device,
-            processes=context.processes,
-            validate=validate,
-        )
+        return WordObjective(network, self.words, recipe, context, validate=validate)
 
     def _judge(self, held_out: WordCorpus) -> float:
         found = evaluate_words(self.model.network, self.model.tokenizer, held_out)

@@ -25,20 +25,17 @@ from torch.optim import AdamW, Optimizer
 from litotes.core.errors import UserError, has_extra
 from litotes.core.json_text import read_as, to_json
 from litotes.core.numbers import counted
-from litotes.core.registry import check_options
 from litotes.core.storage import write_text
 from litotes.data.parallel import Pair, ParallelTexts, load_parallel
 from litotes.encoder import pretrained
-from litotes.encoder.attention import WEIGHTINGS
 from litotes.encoder.encoder import Encoder
 from litotes.encoder.families import EncoderSpec
 from litotes.encoder.tokenizer import PieceTokenizer
 from litotes.training.checkpoints import RunState
 from litotes.training.course import Course, Run
-from litotes.training.objective import ALONE, Objective, derive_seed
-from litotes.training.processes import Processes
+from litotes.training.objective import Objective, RunContext, derive_seed
+from litotes.training.optimizer import parameter_groups
 from litotes.training.recipe import TranslationRecipe
-from litotes.training.trainer import RunContext
 from litotes.training.translation.model import (
     DecoderSpec,
     EncoderDecoder,
@@ -73,19 +70,16 @@ class TranslationObjective(Objective):
         train: PairSet,
         valid: PairSet,
         recipe: TranslationRecipe,
-        *,
-        device: torch.device,
-        processes: Processes = ALONE,
+        context: RunContext,
     ) -> None:
         self.translation, self.train, self.valid = model, train, valid
         super().__init__(
             model,
             model.encoder,
             recipe.training,
+            context,
             seed=recipe.seed,
             n_steps=len(train.batches(recipe.training.batch_pieces)) * recipe.training.epochs,
-            device=device,
-            processes=processes,
         )
 
     def batches(self, epoch: int) -> list[list[int]]:
@@ -93,9 +87,7 @@ class TranslationObjective(Objective):
         return self.train.batches(self.settings.batch_pieces, seed=seed)
 
     def losses(self, batch: Sequence[int], step: int) -> Iterator[list[Tensor]]:
-        share = self.processes.share(batch)
-        # fewer pairs than processes: one without weight keeps every parameter in the graph
-        own, weight = (share, 1.0) if share else (batch[:1], 0.0)
+        own, weight = self.share(batch)
         total = self._loss_sum(self.train, own, smoothing=self.settings.label_smoothing)
         yield [weight * total / self.train.n_guessed(batch)]
 
@@ -111,17 +103,14 @@ class TranslationObjective(Objective):
     def make_optimizer(self, parameters: Mapping[str, Parameter]) -> Optimizer:
         """Adam with the paper's averages; biases and norms are not decayed."""
         settings = self.settings
-        groups: dict[tuple[float, float], list[Parameter]] = {}
-        for name, parameter in parameters.items():
-            rate = settings.weighting_learning_rate if ".weighting." in name else None
-            decay = settings.weight_decay if parameter.ndim > 1 else 0.0
-            groups.setdefault((rate or settings.learning_rate, decay), []).append(parameter)
+        usual = settings.learning_rate
+
+        def rate_of(name: str) -> float:
+            return settings.weighting_learning_rate or usual if ".weighting." in name else usual
+
         on_cuda = all(parameter.is_cuda for parameter in parameters.values())
-        tables = [
-            {"params": chosen, "lr": rate, "base_rate": rate, "weight_decay": decay}
-            for (rate, decay), chosen in groups.items()
-        ]
-        return AdamW(tables, betas=BETAS, eps=EPSILON, fused=on_cuda)
+        groups = parameter_groups(parameters, rate_of, settings.weight_decay)
+        return AdamW(groups, betas=BETAS, eps=EPSILON, fused=on_cuda)
 
     def rate(self, step: int) -> float:
         n_warmup = self.settings.warmup_steps
@@ -177,7 +166,7 @@ class TranslationCourse(Course):
         self.texts = corpus or load_parallel(recipe.data.source)
         self.key = f"{recipe.key()}-{self.texts.fingerprint()[:16]}"
 
-    def begin(self, context: RunContext, *, resume: bool) -> TranslationObjective:
+    def begin(self, context: RunContext) -> TranslationObjective:
         tokenizer = self.start.choose_tokenizer(self.texts.train)
         find_frame(tokenizer)  # refuses before the work
         network = self.start.make_model(tokenizer).to(context.device)
@@ -186,9 +175,7 @@ class TranslationCourse(Course):
         )
         search = self.recipe.search.model_dump()
         self.model = TranslationModel(network, tokenizer, search)
-        self.objective = TranslationObjective(
-            network, train, valid, self.recipe, device=context.device, processes=context.processes
-        )
+        self.objective = TranslationObjective(network, train, valid, self.recipe, context)
         return self.objective
 
     def test(self, state: RunState, context: RunContext) -> Run:
@@ -257,7 +244,6 @@ class Start:
 
     def __init__(self, recipe: TranslationRecipe) -> None:
         self.recipe, settings = recipe, recipe.model
-        check_options(WEIGHTINGS, settings.weighting, "weighting", settings.weighting_options)
         require_rows_alone(settings.weighting)
         self.loaded: pretrained.Pretrained | None = None
         if settings.encoder is None:
