@@ -350,9 +350,7 @@ def _a_teacher(plan: DistillPlan) -> tuple[Classifier, PieceTokenizer]:
         model = load_model(open_model(job.model_folder).models[0])
         return model.classifier, model.tokenizer
     settings = job.recipe.model
-    source = pretrained.load(
-        settings.encoder, max_pieces=settings.max_pieces, **settings.attention_choices()
-    )
+    source = pretrained.load(settings.encoder, **settings.attention_choices())
     tasks = list(plan.data.train.tasks.values())
     classifier = Classifier(source.encoder, tasks, head=settings.head, dropout=settings.dropout)
     return classifier, source.tokenizer

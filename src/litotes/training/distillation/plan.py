@@ -33,7 +33,6 @@ from litotes.training.training_data import TrainingData, prepare, unlabelled_tex
 
 WORK = "distillation"
 """The folder inside a student's where all the rest is kept."""
-FRONTIER = ("frontier.json", "frontier.svg")
 
 
 class TeacherSettings(Table):
