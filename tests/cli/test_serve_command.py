@@ -14,7 +14,7 @@ from litotes.cli.main import main, make_parser
 from litotes.cli.serve import model_folders, read_settings, tell_notes
 from litotes.core.errors import UserError
 from litotes.model.builtin import resolve_model
-from litotes.service.listener import bind_socket, listener_url
+from litotes.service.server import bind_socket, listener_url
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import pytest
 from app_client import run_in_thread
 from fastapi import FastAPI
 
-from litotes.service.batcher import QueueFull
+from litotes.service.problems import QueueFull
 
 
 def test_a_service_that_breaks_off_closes_its_queues(app: FastAPI) -> None:

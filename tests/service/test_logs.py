@@ -16,7 +16,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from litotes.service.logs import Log
+from litotes.service.telemetry import Log
 
 
 class Full(StringIO):

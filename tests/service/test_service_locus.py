@@ -13,7 +13,7 @@ from litotes.model.checkpoint import SavedWordModel
 from litotes.model.classifier import WordModel
 from litotes.prediction.predictor import Predictor
 from litotes.service import create_app
-from litotes.service.response_models import Explanation, Locus
+from litotes.service.answers import Explanation, Locus
 from litotes.training.tagging.tagger import Tagger
 
 

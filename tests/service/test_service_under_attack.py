@@ -66,7 +66,7 @@ def receive_all(connection: socket.socket) -> bytes:
         (b'{"texts": [' + b"1" * 900_000 + b"]}", 400),
         (b'{"texts": [0.' + b"1" * 900_000 + b"]}", 200),
         (b'{"texts": [' + b",".join([b'"a"'] * 240_000) + b"]}", 413),
-        (b'{"texts": [' + b",".join([b"[]"] * 330_000) + b"]}", 422),
+        (b'{"texts": [' + b",".join([b"[]"] * 330_000) + b"]}", 413),
         (b'{"text": ' + b"[" * 900_000, 422),
         (b"{" + b",".join(b'"k%d": "v"' % n for n in range(60_000)) + b"}", 422),
         (b'{"text": "a", "methods": [' + b",".join([b'"a"'] * 240_000) + b"]}", 422),

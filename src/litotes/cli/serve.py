@@ -107,9 +107,8 @@ def run(options: argparse.Namespace) -> None:
     # the cores are busy with texts; more threads would only take turns
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     from litotes.service.app import create_app
-    from litotes.service.listener import bind_socket, listener_url
     from litotes.service.models import load_models
-    from litotes.service.server import run_server
+    from litotes.service.server import bind_socket, listener_url, run_server
 
     folders, settings = model_folders(options.model), read_settings(options)
     listener = bind_socket(settings.host, settings.port)

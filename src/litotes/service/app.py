@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from fastapi import FastAPI
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from litotes.core.version import __version__
-from litotes.service import api, probes, tei_route
-from litotes.service.middleware import GuardMiddleware
+from litotes.service.guard import GuardedRequest
 from litotes.service.openapi import openapi_schema
-from litotes.service.page_files import page_routes
-from litotes.service.problems import raise_http_problem, reraise
+from litotes.service.problems import ProblemError
+from litotes.service.routes import router
 from litotes.service.settings import ServiceSettings
 from litotes.service.state import Models, Service
 
@@ -35,13 +36,13 @@ class GuardedApp(FastAPI):
     """
 
     service: Service
-    guard: GuardMiddleware
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self.guard(scope, receive, send)
-
-    async def call_unguarded(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await Starlette.__call__(self, scope, receive, send)
+        app = partial(Starlette.__call__, self)
+        if scope["type"] == "http":
+            await GuardedRequest(self.service, scope, receive, send).answer(app)
+        else:
+            await app(scope, receive, send)
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
@@ -81,9 +82,17 @@ def create_app(
         lifespan=lifespan,
     )
     app.service = app.state.service = service
-    app.guard = GuardMiddleware(app.call_unguarded, service)
-    for router in (api.router, tei_route.router, probes.router, page_routes()):
-        app.include_router(router)
-    app.add_exception_handler(Exception, reraise)
-    app.add_exception_handler(HTTPException, raise_http_problem)
+    app.include_router(router)
+    for kind in (Exception, HTTPException):
+        app.add_exception_handler(kind, _raise_problem)
     return app
+
+
+async def _raise_problem(request: Request, error: Exception) -> NoReturn:
+    """Starlette is to answer neither a bug nor an unknown path or method: the guard does."""
+    if isinstance(error, HTTPException) and error.status_code == 404:
+        raise ProblemError("unknown-path", "GET /openapi.json lists the paths there are.")
+    if isinstance(error, HTTPException) and error.status_code == 405:
+        allowed = (error.headers or {}).get("Allow", "another method")
+        raise ProblemError("wrong-method", f"This path takes {allowed}.", Allow=allowed)
+    raise error

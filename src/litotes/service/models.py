@@ -5,19 +5,18 @@ from __future__ import annotations
 import gc
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from litotes.core.errors import UserError
 from litotes.core.machine import n_cores
-from litotes.model.runtime import Runtime
+from litotes.core.values import Answer, Prediction
 from litotes.prediction.answers import known_varieties
 from litotes.prediction.onnx_runtime import OnnxRuntime
-from litotes.prediction.predictor import Predictor
+from litotes.prediction.predictor import Predictor, TokenizedText
 from litotes.service.problems import ProblemError
-from litotes.service.raw_scores import RawScores
 
 if TYPE_CHECKING:
     from litotes.prediction.torch_runtime import TorchRuntime
@@ -28,8 +27,6 @@ _WARM_UP_TEXTS = (
     "Lovely. Another delay.",
     "Best sausage roll of my life, and the queue was no trouble at all, I would go again tomorrow.",
 )
-
-
 _N_MEASURED = 5
 _WORTHWHILE = 1.5
 
@@ -74,11 +71,8 @@ def share_cores(predictors: Iterable[Predictor]) -> None:
     where a neighbour keeps the cores busy: its threads wait for each other. So a batch has one
     core, unless with all of them it is measured to be _WORTHWHILE times as fast.
     """
-    predictors = list(predictors)
-    runtimes = [runtime for predictor in predictors for runtime in predictor.runtimes]
-    if not any(map(_is_torch, runtimes)):
-        return
-    on_cpu, n = list(_torch_on_cpu(predictors)), n_cores()
+    on_cpu = [found for predictor in predictors for found in _torch_on_cpu(predictor)]
+    n = n_cores()
     if n == 1 or not on_cpu:
         return
     seconds = {}
@@ -91,18 +85,13 @@ def share_cores(predictors: Iterable[Predictor]) -> None:
             runtime.use_threads(n, n_at_once=1)
 
 
-def _is_torch(runtime: Runtime) -> bool:
-    """Asked without importing torch."""
-    return not isinstance(runtime, OnnxRuntime)
-
-
-def _torch_on_cpu(predictors: Iterable[Predictor]) -> Iterator[tuple[Predictor, TorchRuntime]]:
+def _torch_on_cpu(predictor: Predictor) -> list[tuple[Predictor, TorchRuntime]]:
+    others = [one for one in predictor.runtimes if not isinstance(one, OnnxRuntime)]
+    if not others:  # torch, which takes seconds to import, is not needed
+        return []
     from litotes.prediction.torch_runtime import TorchRuntime
 
-    for predictor in predictors:
-        for runtime in predictor.runtimes:
-            if isinstance(runtime, TorchRuntime) and runtime.is_on_cpu:
-                yield predictor, runtime
+    return [(predictor, one) for one in others if isinstance(one, TorchRuntime) and one.is_on_cpu]
 
 
 def _measure(predictor: Predictor) -> float:
@@ -121,12 +110,13 @@ class ServedModels:
     def __init__(self, models: Mapping[str, Predictor]) -> None:
         if not models:
             raise UserError("There is no model to serve: name one.")
-        for name in models:
-            check_model_name(name)
-        self._models = dict(models)
+        self._models, self._raw_scores = dict(models), dict[tuple[str, str], RawScores]()
         # one for each variety, kept: texts of one predictor are computed together
-        self._of_variety = {name: _varieties_of(predictor) for name, predictor in models.items()}
-        self._raw_scores: dict[tuple[str, str], RawScores] = {}
+        self._of_variety: dict[str, dict[str, Predictor]] = {}
+        for name, predictor in models.items():
+            check_model_name(name)
+            varieties = known_varieties(predictor.runtimes)
+            self._of_variety[name] = {own: predictor.for_variety(own) for own in varieties}
         runtimes = [runtime for predictor in models.values() for runtime in predictor.runtimes]
         self.n_at_once = min((runtime.n_at_once for runtime in runtimes), default=1)
         self.default = next(iter(models))
@@ -134,19 +124,19 @@ class ServedModels:
 
     def pick(self, name: str | None, variety: str | None = None) -> tuple[str, Predictor]:
         """variety: that of the texts, where the model was calibrated for it."""
-        chosen = self.default if name is None else name
-        if chosen not in self._models:
+        name = self.default if name is None else name
+        if name not in self._models:
             raise ProblemError(
                 "unknown-model",
                 f"Known: {', '.join(self._models)}. Without `model`, {self.default} answers.",
             )
         if variety is None:
-            return chosen, self._models[chosen]
-        known = self._of_variety[chosen]
+            return name, self._models[name]
+        known = self._of_variety[name]
         if variety not in known:
             names = f"Known: {', '.join(known)}" if known else "It was calibrated for none"
             raise ProblemError("unknown-variety", f"{names}. Leave `variety` out for other texts.")
-        return chosen, known[variety]
+        return name, known[variety]
 
     def raw_scores(self, name: str, task: str) -> RawScores:
         """A model's outputs for one task; one for each, kept as the varieties are."""
@@ -156,30 +146,51 @@ class ServedModels:
 
     def _describe(self, name: str, predictor: Predictor) -> dict[str, Any]:
         """The model as GET /v1/models shows it."""
-        runtimes = predictor.runtimes
-        is_torch = all(map(_is_torch, runtimes))
+        runtimes, tasks = predictor.runtimes, predictor.tasks.values()
+        is_onnx = any(isinstance(runtime, OnnxRuntime) for runtime in runtimes)
         described = {
             "name": name,
             "is_default": name == self.default,
-            "tasks": {task.name: list(task.labels) for task in predictor.tasks.values()},
-            "runtime": "torch" if is_torch else "onnx",
+            "tasks": {task.name: list(task.labels) for task in tasks},
+            "runtime": "onnx" if is_onnx else "torch",
             "about": predictor.describe(),
             "most_pieces": min(runtime.tokenizer.max_pieces for runtime in runtimes),
             "n_layers": max(runtime.n_layers for runtime in runtimes),
-            "multi_label": [task.name for task in predictor.tasks.values() if task.multi_label],
+            "multi_label": [task.name for task in tasks if task.multi_label],
             "pairs": predictor.takes_pairs,
         }
-        coverage = {task.name: task.coverage for task in predictor.tasks.values() if task.coverage}
+        coverage = {task.name: task.coverage for task in tasks if task.coverage}
         if coverage:
             described["unsure"] = {"coverage": coverage, "varieties": list(self._of_variety[name])}
         return described
 
 
-def _varieties_of(predictor: Predictor) -> dict[str, Predictor]:
-    names = known_varieties(predictor.runtimes)
-    return {name: predictor.for_variety(name) for name in names}
-
-
-def check_task(predictor: Predictor, task: str | None) -> None:
+def pick_task(predictor: Predictor, task: str | None) -> str:
+    """The task itself, or the model's first."""
     if task is not None and task not in predictor.tasks:
         raise ProblemError("unknown-task", f"This model answers {', '.join(predictor.tasks)}.")
+    return task or next(iter(predictor.tasks))
+
+
+class RawScores:
+    """Answers texts as a predictor does, but with one task's logits where that gives
+    probabilities: as they are before any calibration.
+    """
+
+    def __init__(self, predictor: Predictor, task: str) -> None:
+        (self._place,) = (
+            place for place, own in enumerate(predictor.runtimes) if task in own.tasks
+        )
+        self._runtime, self._task = predictor.runtimes[self._place], task
+        self._labels = predictor.tasks[task].labels or (task,)
+
+    def answer(self, texts: Sequence[TokenizedText]) -> list[Prediction]:
+        """A prediction per text, in order."""
+        logits = self._runtime.logits([text.pieces[self._place] for text in texts])
+        predictions = []
+        for text, row in zip(texts, logits[self._task].tolist(), strict=True):  # (text, class)
+            answer = Answer("", None, dict(zip(self._labels, row, strict=True)))
+            predictions.append(
+                Prediction(text.text, {self._task: answer}, text.is_truncated, text.is_unreadable)
+            )
+        return predictions

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 
+from litotes.service.answers import InferenceError, Problem
+from litotes.service.bodies import REQUESTS
+from litotes.service.guard import needs_token
 from litotes.service.problems import MEDIA_TYPE, PROBLEM_KINDS
-from litotes.service.request_context import is_asking_path
-from litotes.service.request_models import ExplainBody, ManyTexts, OneText
-from litotes.service.response_models import Problem
 from litotes.service.settings import ServiceSettings
-from litotes.service.tei_models import InferenceBody
 
-_PROBLEM_SCHEMA = {"$ref": "#/components/schemas/Problem"}
+_RETRY = {"Retry-After": {"required": True, "schema": {"type": "integer", "minimum": 1}}}
 _HEADERS_BY_STATUS = {
     401: {"WWW-Authenticate": {"required": True, "schema": {"type": "string", "const": "Bearer"}}},
     405: {"Allow": {"required": True, "schema": {"type": "string"}}},
-    429: {"Retry-After": {"required": True, "schema": {"type": "integer", "minimum": 1}}},
-    503: {"Retry-After": {"required": True, "schema": {"type": "integer", "minimum": 1}}},
+    429: _RETRY,
+    503: _RETRY,
 }
-ID_HEADER = {
+_ID_HEADER = {
     "X-Request-Id": {
         "required": True,
         "schema": {"type": "string"},
@@ -31,44 +31,39 @@ ID_HEADER = {
 }
 
 
-def request_docs(*models: str) -> dict[str, Any]:
-    """Keyword arguments for a route's decorator: a body of one of these models.
-
-    FastAPI does not read the body itself: it would read all of it before anyone looks at it.
-    """
-    references = [{"$ref": f"#/components/schemas/{model}"} for model in models]
-    schema = references[0] if len(references) == 1 else {"oneOf": references}
-    content = {"application/json": {"schema": schema}}
-    return {"openapi_extra": {"requestBody": {"content": content, "required": True}}}
+def _reference(model: str) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{model}"}
 
 
-def response_docs(
-    answer: type[BaseModel] | None, *statuses: int, media_type: str = "application/json"
+def describe_route(
+    answer: Any, statuses: Sequence[int], *asked: str, is_inference: bool = False
 ) -> dict[str, Any]:
-    """Keyword arguments for a route's decorator: its success (200) and its problems.
+    """Keyword arguments for a route's decorator: what it is asked, its success, its problems.
 
-    answer: the model of the JSON it answers with; None where that is not JSON.
+    answer: the model of its JSON; `str` for text. asked: models, one of which the body has. FastAPI
+    does not read the body itself: it would read all of it before anyone looks at it.
     """
-    success: dict[str, Any] = {"description": "The answer.", "headers": ID_HEADER}
-    if answer is None:
-        success["content"] = {media_type: {"schema": {"type": "string"}}}
+    success: dict[str, Any] = {"description": "The answer.", "headers": _ID_HEADER}
+    if answer is str:
+        success["content"] = {"text/plain": {"schema": {"type": "string"}}}
     else:
         success["model"] = answer
     responses = {200: success}
+    media_type, failure = MEDIA_TYPE, "Problem"
+    if is_inference:
+        media_type, failure = "application/json", "InferenceError"
     for status in statuses:
-        responses[status] = problem_docs(status) | {
-            "content": {MEDIA_TYPE: {"schema": _PROBLEM_SCHEMA}}
+        titles = [kind.title for kind in PROBLEM_KINDS.values() if kind.status == status]
+        responses[status] = {
+            "description": "; ".join(titles) + ".",
+            "headers": _ID_HEADER | _HEADERS_BY_STATUS.get(status, {}),
+            "content": {media_type: {"schema": _reference(failure)}},
         }
-    return {"response_model": None, "responses": responses}
-
-
-def problem_docs(status: int) -> dict[str, Any]:
-    """What is said of a status, without the content of its answer."""
-    titles = [kind.title for kind in PROBLEM_KINDS.values() if kind.status == status]
-    return {
-        "description": "; ".join(titles) + ".",
-        "headers": ID_HEADER | _HEADERS_BY_STATUS.get(status, {}),
-    }
+    described: dict[str, Any] = {"response_model": None, "responses": responses}
+    if asked:
+        content = {"application/json": {"schema": {"oneOf": list(map(_reference, asked))}}}
+        described["openapi_extra"] = {"requestBody": {"content": content, "required": True}}
+    return described
 
 
 def openapi_schema(app: FastAPI, settings: ServiceSettings) -> dict[str, Any]:
@@ -77,33 +72,27 @@ def openapi_schema(app: FastAPI, settings: ServiceSettings) -> dict[str, Any]:
         title=app.title, version=app.version, description=app.description, routes=app.routes
     )
     schemas = content["components"]["schemas"]
-    for model in (Problem, OneText, ManyTexts, ExplainBody, InferenceBody):
+    models: tuple[type[BaseModel], ...] = (Problem, InferenceError, *REQUESTS)
+    for model in models:
         schemas[model.__name__] = model.model_json_schema()
     _set_limits(schemas, settings)
     if settings.token is not None:
-        _require_token(content)
+        content["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        for path, operations in content["paths"].items():
+            if needs_token(path):
+                for operation in operations.values():
+                    operation["security"] = [{"token": []}]
     return content
 
 
 def _set_limits(schemas: dict[str, Any], settings: ServiceSettings) -> None:
-    longest = {
-        "OneText": settings.max_characters,
-        "ExplainBody": settings.max_explained_characters,
-    }
-    for name, most in longest.items():
-        own = schemas[name]["properties"]
-        own["text"]["maxLength"] = most
-        own["pair"]["anyOf"][0]["maxLength"] = most
-    many = schemas["ManyTexts"]["properties"]["texts"]
-    many["maxItems"] = settings.max_texts_per_request
-    text, several = schemas["InferenceBody"]["properties"]["inputs"]["anyOf"]
-    several["maxItems"] = settings.max_texts_per_request
+    one, many, explained, inference = (schemas[model.__name__]["properties"] for model in REQUESTS)
+    text, several = inference["inputs"]["anyOf"]
     text["maxLength"] = settings.max_characters
-
-
-def _require_token(content: dict[str, Any]) -> None:
-    content["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-    for path, operations in content["paths"].items():
-        if is_asking_path(path) or path == "/metrics":
-            for operation in operations.values():
-                operation["security"] = [{"token": []}]
+    for texts in (many["texts"], several):
+        texts["maxItems"] = settings.max_texts_per_request
+    for body, most in (
+        (one, settings.max_characters),
+        (explained, settings.max_explained_characters),
+    ):
+        body["text"]["maxLength"] = body["pair"]["anyOf"][0]["maxLength"] = most

@@ -14,10 +14,13 @@ which a request may be arriving.
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import errno
 import logging
 import os
 import signal
 import socket
+import struct
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -30,12 +33,14 @@ import uvicorn
 from fastapi import FastAPI
 
 from litotes.core.errors import UserError
-from litotes.service.budget import MAX_CONNECTIONS, N_PROBE_CONNECTIONS, ServerBudget
-from litotes.service.listener import bind_error_message, drop_new_connections
-from litotes.service.logs import ServiceLogHandler
-from litotes.service.protocol import GuardedProtocol
+from litotes.service.budget import (
+    MAX_CONNECTIONS,
+    N_PROBE_CONNECTIONS,
+    RequestTurns,
+    ServerBudget,
+)
+from litotes.service.connection import GuardedProtocol
 from litotes.service.state import Service
-from litotes.service.turns import RequestTurns
 
 _LAME_DUCK_SECONDS = 1.0
 _ACCEPT_SECONDS = 0.2
@@ -52,11 +57,92 @@ time it would wait so long for a busy event loop.
 """
 _SPARE_FILES = 192 + N_PROBE_CONNECTIONS
 
+_SO_ATTACH_FILTER = 26
+_DROP_SYN = (
+    struct.pack("HBBI", 0x30, 0, 0, 13),  # load the byte of the TCP header that has the flags
+    struct.pack("HBBI", 0x54, 0, 0, 0x12),  # keep SYN and ACK
+    struct.pack("HBBI", 0x15, 0, 1, 0x02),  # if it is SYN alone, a connection attempt:
+    struct.pack("HBBI", 0x06, 0, 0, 0),  # drop it
+    struct.pack("HBBI", 0x06, 0, 0, 0xFFFFFFFF),  # otherwise let it pass
+)
+"""A classic BPF program; each instruction is (code, jump if true, jump if false, operand)."""
+
+
+def bind_socket(host: str, port: int) -> socket.socket:
+    """Binds, but does not listen yet: no client connects before the server can answer."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except OSError as error:
+        raise UserError(
+            f"--host {host}: there is no such name or address. Use 127.0.0.1, or 0.0.0.0 for all of"
+            " this machine's."
+        ) from error
+    listener = socket.socket(family, kind, protocol)
+    with _bind_errors(host, port):
+        try:
+            if sys.platform != "win32":  # on Windows it would let two servers share a port
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+        except OSError:
+            listener.close()
+            raise
+    return listener
+
+
+@contextmanager
+def _bind_errors(host: str, port: int) -> Iterator[None]:
+    """Turns what the system says of an address into a sentence."""
+    says = {
+        errno.EADDRINUSE: (
+            f"Port {port} is in use on {host}: choose another one with --port, or --port 0 for any"
+            " that is free."
+        ),
+        errno.EACCES: f"You may not listen on port {port}: choose one from 1024.",
+        errno.EADDRNOTAVAIL: (
+            f"--host {host} is not an address of this machine. Use 127.0.0.1, or 0.0.0.0 for all of"
+            " its addresses."
+        ),
+    }
+    try:
+        yield
+    except OSError as error:
+        other = f"Cannot listen on {host}, port {port}: {error}. Choose others with --host, --port."
+        raise UserError(says.get(error.errno or 0, other)) from error
+
+
+def listener_url(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def drop_new_connections(listener: socket.socket) -> None:
+    """Makes the kernel drop new connection attempts; those under way can still be accepted. Linux
+    only.
+
+    If the socket were simply closed, connections that the kernel has accepted but we have not would
+    be reset. A client whose attempt (SYN) is dropped tries again after a second, finds the socket
+    closed and goes elsewhere. Other systems have no such filter.
+    """
+    if sys.platform != "linux":
+        return
+    code = ctypes.create_string_buffer(b"".join(_DROP_SYN))
+    filter_program = struct.pack("HP", len(_DROP_SYN), ctypes.addressof(code))
+    with suppress(OSError):  # a sandbox may not allow it
+        listener.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, filter_program)
+
 
 def run_server(app: FastAPI, listener: socket.socket, *, when_ready: Callable[[], None]) -> None:
     """Serves on `listener` until a signal comes. when_ready: called once the models are loaded."""
     service: Service = app.state.service
-    _redirect_logs(service)
+    # the warnings of uvicorn go to the service's log, and its other lines nowhere
+    for name in ("uvicorn.error", "uvicorn.access", "uvicorn.asgi"):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [], False
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = service.log.take  # type: ignore[method-assign]
+    logging.getLogger("uvicorn.error").addHandler(handler)
     max_connections = min(MAX_CONNECTIONS, _raise_file_limit() - _SPARE_FILES)
     budget = ServerBudget(service.settings, max_connections=max_connections)
     protocol = partial(GuardedProtocol, budget=budget, turns=RequestTurns())
@@ -74,22 +160,13 @@ def run_server(app: FastAPI, listener: socket.socket, *, when_ready: Callable[[]
     sys.setswitchinterval(_SWITCH_SECONDS)
     server = DrainingServer(config, service, when_ready)
     try:
-        server.run(sockets=[listener])
-    except OSError as error:  # another process began to listen between our bind and our listen
-        host, port = listener.getsockname()[:2]
-        raise UserError(bind_error_message(error, host, port)) from error
+        # another process may have begun to listen between our bind and our listen
+        with _bind_errors(*listener.getsockname()[:2]):
+            server.run(sockets=[listener])
     finally:
         service.log.flush()
     if service.failure is not None:
         raise service.failure
-
-
-def _redirect_logs(service: Service) -> None:
-    """Sends the warnings of uvicorn to the service's log, and its other lines nowhere."""
-    for name in ("uvicorn.error", "uvicorn.access", "uvicorn.asgi"):
-        logger = logging.getLogger(name)
-        logger.handlers, logger.propagate = [], False
-    logging.getLogger("uvicorn.error").addHandler(ServiceLogHandler(service.log))
 
 
 def _raise_file_limit() -> int:
@@ -105,17 +182,9 @@ def _raise_file_limit() -> int:
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if hard != resource.RLIM_INFINITY:
             wanted = min(wanted, hard)
-        if soft == resource.RLIM_INFINITY or soft >= wanted:
-            return wanted
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        if soft != resource.RLIM_INFINITY and soft < wanted:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     return wanted
-
-
-def _stop_signals() -> Iterator[signal.Signals]:
-    """SIGHUP too, when the terminal is closed; but not if it is ignored, as `nohup` asks for."""
-    yield from (signal.SIGINT, signal.SIGTERM)
-    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
-        yield signal.SIGHUP
 
 
 class DrainingServer(uvicorn.Server):
@@ -139,15 +208,18 @@ class DrainingServer(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Unlike uvicorn's, does not raise the signal again at the end: stopping on request is a
-        success.
+        success. SIGHUP too, when the terminal is closed; but not if it is ignored, as `nohup` asks
+        for.
         """
         # only the main thread receives signals
         if threading.current_thread() is not threading.main_thread():
             yield
             return
+        hangup = getattr(signal, "SIGHUP", signal.SIGTERM)  # Windows has none
         previous = {}
-        for number in _stop_signals():
-            previous[number] = signal.signal(number, self.handle_exit)
+        for number in {signal.SIGINT, signal.SIGTERM, hangup}:
+            if number != hangup or signal.getsignal(number) != signal.SIG_IGN:
+                previous[number] = signal.signal(number, self.handle_exit)
         try:
             yield
         finally:
@@ -170,10 +242,8 @@ class DrainingServer(uvicorn.Server):
         """
         now, seconds = asyncio.get_running_loop().time(), self._service.settings.seconds
         for connection in self._connections:
-            reading_since, responding_since = connection.reading_since, connection.responding_since
-            is_slow = reading_since is not None and now - reading_since > seconds
-            is_unread = responding_since is not None and now - responding_since > 2 * seconds
-            if is_slow or is_unread:
+            limits = (connection.reading_since, seconds), (connection.responding_since, 2 * seconds)
+            if any(since is not None and now - since > most for since, most in limits):
                 connection.abort()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -185,27 +255,21 @@ class DrainingServer(uvicorn.Server):
         lame_duck_until = min(loop.time() + _LAME_DUCK_SECONDS, end - _FAIL_SECONDS)
         while loop.time() < lame_duck_until and self._service.failure is None:
             await asyncio.sleep(0.02)
-        await self._stop_listening(sockets or [])
-        await self._wait_for_connections(end - _FAIL_SECONDS)
-        self._service.fail_waiting()
-        await self._wait_for_connections(end - _ABORT_SECONDS)
-        self._abort_connections()
-        await self.lifespan.shutdown()
-
-    def _abort_connections(self) -> None:
-        connections = self._connections
-        for connection in connections:
-            connection.abort()
-        self._service.log.write("stopped", n_cut=len(connections))
-
-    async def _stop_listening(self, sockets: list[socket.socket]) -> None:
-        for listener in sockets:
+        for listener in sockets or []:
             drop_new_connections(listener)
         await asyncio.sleep(_ACCEPT_SECONDS)  # until the connections under way are accepted
         for server in self.servers:
             server.close()
-        for listener in sockets:
+        for listener in sockets or []:
             listener.close()
+        await self._wait_for_connections(end - _FAIL_SECONDS)
+        self._service.fail_waiting()
+        await self._wait_for_connections(end - _ABORT_SECONDS)
+        connections = self._connections
+        for connection in connections:
+            connection.abort()
+        self._service.log.write("stopped", n_cut=len(connections))
+        await self.lifespan.shutdown()
 
     async def _wait_for_connections(self, until: float) -> None:
         """Closes connections as they become idle, until there are none."""

@@ -12,7 +12,8 @@ from ipaddress import ip_address
 from litotes.core.errors import UserError
 
 _ORIGIN = re.compile(r"https?://(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?")
-_NAME = re.compile(r"\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._:-]+")
+_NAME = re.compile(r"[A-Za-z0-9._-]*[A-Za-z0-9_-]\.?")
+_TOKEN = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -64,11 +65,22 @@ class ServiceSettings:
                 " free."
             )
         for name in self.allowed_hosts:
-            _check_name(name)
+            if not _NAME.fullmatch(name) and not _is_address(_plain_name(name)):
+                raise UserError(
+                    f"{name!r} is not a name under which a service is asked: write it without"
+                    " scheme, port and path, e.g. example.org."
+                )
         for origin in self.allowed_origins:
-            _check_origin(origin)
-        if self.token is not None:
-            _check_token(self.token)
+            if not _ORIGIN.fullmatch(origin):
+                raise UserError(
+                    f"{origin!r} is not the origin of a page: write it as a browser sends it,"
+                    " scheme, name and port in small letters, without a path, e.g."
+                    " https://example.org."
+                )
+        if self.token is not None and not _TOKEN.fullmatch(self.token):
+            raise UserError(
+                "A token is made of letters, digits and signs of ASCII, without blanks around it."
+            )
         if self.body_seconds > self.seconds:
             raise UserError(
                 f"body_seconds ({self.body_seconds}) is part of seconds ({self.seconds}) and cannot"
@@ -83,7 +95,7 @@ class ServiceSettings:
     @property
     def is_public(self) -> bool:
         """Whether other machines can reach the service."""
-        is_loopback = is_address(self.host) and ip_address(self.host).is_loopback
+        is_loopback = _is_address(self.host) and ip_address(self.host).is_loopback
         return self.host.lower() != "localhost" and not is_loopback
 
     def allows_host(self, name: str) -> bool:
@@ -92,10 +104,9 @@ class ServiceSettings:
         Any other name could be that of another site, pointed at this machine. A service that
         listens everywhere allows every address: to abuse one, an attacker must own it.
         """
-        own_names = (*_LOOPBACK, self.host.lower(), *map(_plain_name, self.allowed_hosts))
-        if name in own_names:
+        if name in (*_LOOPBACK, self.host.lower(), *map(_plain_name, self.allowed_hosts)):
             return True
-        return is_address(name) and is_address(self.host) and ip_address(self.host).is_unspecified
+        return _is_address(name) and _is_address(self.host) and ip_address(self.host).is_unspecified
 
 
 def _plain_name(name: str) -> str:
@@ -103,33 +114,7 @@ def _plain_name(name: str) -> str:
     return name.strip("[]").rstrip(".").lower()
 
 
-def _check_name(name: str) -> None:
-    plain = _plain_name(name)
-    is_name = _NAME.fullmatch(name) is not None and (":" not in name or is_address(plain))
-    if not plain or not is_name:
-        raise UserError(
-            f"{name!r} is not a name under which a service is asked: write it without scheme, port"
-            " and path, e.g. example.org."
-        )
-
-
-def _check_origin(origin: str) -> None:
-    if not _ORIGIN.fullmatch(origin):
-        raise UserError(
-            f"{origin!r} is not the origin of a page: write it as a browser sends it, scheme, name"
-            " and port in small letters, without a path, e.g. https://example.org."
-        )
-
-
-def _check_token(token: str) -> None:
-    is_clean = token.isascii() and token.isprintable() and token.strip() == token
-    if not token or not is_clean:
-        raise UserError(
-            "A token is made of letters, digits and signs of ASCII, without blanks around it."
-        )
-
-
-def is_address(name: str) -> bool:
+def _is_address(name: str) -> bool:
     """Whether it is an IP address and not a name."""
     try:
         ip_address(name)

@@ -10,14 +10,11 @@ from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from litotes.prediction.predictor import Predictor
-from litotes.service.batcher import Batcher
-from litotes.service.explainer import Explainer
-from litotes.service.logs import Log
-from litotes.service.metrics import Metrics
 from litotes.service.models import ServedModels
 from litotes.service.problems import ProblemError
+from litotes.service.queues import LONG_NICENESS, Batcher, Explainer, lower_priority, start_thread
 from litotes.service.settings import ServiceSettings
-from litotes.service.worker import LONG_NICENESS, lower_priority, start_worker_thread
+from litotes.service.telemetry import Log, Metrics
 
 if TYPE_CHECKING:
     from litotes.training.tagging.tagger import Tagger
@@ -37,25 +34,20 @@ class Service:
         settings: ServiceSettings,
         load_locus: Callable[[], Tagger] | None = None,
     ) -> None:
-        self.locus: Tagger | None = None
-        self._load_locus = load_locus
         self.settings, self.metrics = settings, Metrics()
         self.log = Log(on_loss=self.metrics.lost_lines.inc)
         self.batcher = Batcher(settings, self.metrics)
         self.explainer = Explainer(settings.queue_explanations)
         self.reading_pool = ThreadPoolExecutor(
-            1,
-            thread_name_prefix="litotes-reading",
-            initializer=lower_priority,
-            initargs=(LONG_NICENESS,),
+            1, "litotes-reading", lower_priority, (LONG_NICENESS,)
         )
-        self.metrics.read_queues_from(
-            queue=lambda: self.batcher.n_waiting,
-            speed=lambda: self.batcher.speed,
-            explanations=lambda: self.explainer.n_waiting,
-        )
+        self.metrics.queue.set_function(lambda: self.batcher.n_waiting)
+        self.metrics.speed.set_function(lambda: self.batcher.speed)
+        self.metrics.explanations.set_function(lambda: self.explainer.n_waiting)
         self.is_draining = False
         self.failure: Exception | None = None
+        self.locus: Tagger | None = None
+        self._load_locus = load_locus
         self._prefix, self._numbers = token_hex(6), count(1)
         self._models: ServedModels | None = None
         self._load: Callable[[], Mapping[str, Predictor]] | None = None
@@ -80,9 +72,8 @@ class Service:
 
     def check_loaded(self) -> None:
         if self._models is None:
-            raise ProblemError(
-                "loading", "Ask again in a second; GET /ready says when.", {"Retry-After": "1"}
-            )
+            sentence = "Ask again in a second; GET /ready says when."
+            raise ProblemError("loading", sentence, Retry_After="1")
 
     def check_ready(self) -> None:
         if self.is_draining:
@@ -92,7 +83,7 @@ class Service:
     def start(self) -> None:
         """Loads the models in the background, unless they were given: /live answers at once."""
         if self._load is not None and self._models is None:
-            start_worker_thread(partial(self._load_models, self._load), "litotes-loading")
+            start_thread(partial(self._load_models, self._load), "litotes-loading")
 
     def fail_waiting(self) -> None:
         """Answers all requests that still wait with 503, shortly before the drain ends."""
@@ -122,6 +113,5 @@ class Service:
 
 
 def draining_error() -> ProblemError:
-    return ProblemError(
-        "draining", "Ask another server, or this one when it is back.", {"Retry-After": "5"}
-    )
+    sentence = "Ask another server, or this one when it is back."
+    return ProblemError("draining", sentence, Retry_After="5")

@@ -2,20 +2,23 @@
 
 - A head (request line and headers) may have MAX_HEAD_BYTES bytes and MAX_HEADERS headers; so may
   everything else around a body: chunk lines and trailers. httptools itself has no limit.
-- Connections, requests and bytes that are held have a budget (`budget.py`), and clients take turns
-  (`turns.py`).
+- Connections, requests and bytes that are held have a budget, and clients take turns (`budget.py`).
 - A request must arrive within some seconds; uvicorn waits for ever. `reading_since` says when it
   began.
 - A client must read its answer within some seconds; uvicorn waits for ever. `responding_since` says
   when the answer could first have been sent.
 - A client may close its side when it has sent its requests, and is still answered.
-- A connection that is closed while its client still sends lingers (`lingering.py`).
+- A connection that is closed while its client still sends is read on for a while. If it were closed
+  at once, the kernel would reply to those bytes with a reset, and the client would lose the answer
+  it has not read yet.
+- A client that offers another protocol is answered in this one.
 - What is not HTTP is answered with a problem, like every other failure.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import (
@@ -24,12 +27,9 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
-from litotes.service.budget import MAX_UNANSWERED, ServerBudget
-from litotes.service.lingering import LingeringTransport
-from litotes.service.problems import MEDIA_TYPE, ProblemError
-from litotes.service.request_context import SECURITY_HEADERS, client_of
-from litotes.service.turns import RequestTurns
-from litotes.service.upgrades import N_BEFORE, ignore_upgrade
+from litotes.service.budget import MAX_UNANSWERED, RequestTurns, ServerBudget
+from litotes.service.guard import SECURITY_HEADERS, client_of
+from litotes.service.problems import ProblemError, overloaded
 
 MAX_HEAD_BYTES, MAX_HEADERS = 32_768, 128
 _MAX_FRAMING = 8
@@ -41,6 +41,46 @@ _LINGER_BYTES_OF_REFUSED = 262_144
 """Of what is no proper request; hardly a client of good will sends on."""
 _PROBE_PATHS, _PROBE_SECONDS = (b"/live", b"/ready"), 2.0
 _CONTINUE, _CONTINUE_SECONDS = b"HTTP/1.1 100 Continue\r\n\r\n", 0.2
+
+_UPGRADE = re.compile(rb"(?i)(?<=\r\n)upgrade(?=[ \t]*:)")
+_IGNORED = b"ignored"  # as long as the name that it replaces
+_N_BEFORE = 10
+"""Bytes in which the end of a head, or the name of the header, may have begun."""
+
+
+def ignore_upgrade(before: bytes, data: bytes) -> bytes:
+    """The data with the header `Upgrade` of the head they begin in, or go on with, under a name
+    that means nothing; what stands behind the head stays as it is (RFC 9110, section 7.8).
+
+    Java's client offers HTTP/2 with every request. httptools takes what stands behind such a head
+    for the first bytes of the other protocol, and the request's body would be lost. before: the
+    last bytes of this head that came before.
+    """
+    head, end, rest = (before + data).partition(b"\r\n\r\n")
+    return (_UPGRADE.sub(_IGNORED, head) + end + rest)[len(before) :]
+
+
+class LingeringTransport:
+    """A transport that, when closed, waits for a client that is still sending."""
+
+    def __init__(self, transport: asyncio.Transport, protocol: GuardedProtocol) -> None:
+        self._transport, self._protocol, self._is_closing = transport, protocol, False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def is_closing(self) -> bool:
+        return self._is_closing or self._transport.is_closing()
+
+    def close(self) -> None:
+        if self.is_closing():
+            return
+        self._is_closing = True
+        if self._protocol.is_request_complete or not self._transport.can_write_eof():
+            self._transport.close()
+        else:
+            self._transport.write_eof()
+            self._protocol.linger()
 
 
 class GuardedProtocol(HttpToolsProtocol):
@@ -57,8 +97,8 @@ class GuardedProtocol(HttpToolsProtocol):
         self.n_held_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self._n_framing_bytes = self._n_body_bytes = self._n_lingering_bytes = 0
-        self._max_lingering_bytes = _LINGER_BYTES
+        self._n_framing_bytes = self._n_body_bytes = 0
+        self._n_lingering_bytes_left = _LINGER_BYTES
         self._active_cycle: RequestResponseCycle | None = None
         self._is_in_head = self._is_lingering = self._ignores_input = False
         self._is_taking_next = False
@@ -88,14 +128,18 @@ class GuardedProtocol(HttpToolsProtocol):
             return None
         return max(self._request_complete_at, self.idle_since)
 
+    # What ends it
+
     @property
     def may_be_ended(self) -> bool:
+        """Whether it has a request that has not arrived as a whole, or waits behind another."""
         has_unfinished = not self.is_request_complete or bool(self.pipeline)
         return has_unfinished and not self._ignores_input and not self._is_lingering
 
-    def end_busy(self) -> None:
+    def end_overloaded(self) -> None:
+        """Ends it with the answer that too much is going on."""
         self._release()
-        self._problem = _busy_problem()
+        self._problem = overloaded()
         if not self.pipeline:
             self.send_400_response("")
             return
@@ -116,23 +160,14 @@ class GuardedProtocol(HttpToolsProtocol):
         self._budget.leave(self)
         super().connection_lost(exc)
 
+    def linger(self) -> None:
+        """Discards what still arrives, until the client closes the connection or time is up."""
+        self._is_lingering = True
+        self.flow.resume_reading()
+        self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
+
     def _release(self) -> None:
         self._budget.hold(self, -self.n_held_bytes)
-
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        # `self.cycle` is the newest request; earlier ones may be answered before it
-        self._active_cycle = cycle
-        if self._is_taking_next:
-            self._turns.add_pipelined(lambda: self._begin(cycle, app))
-        elif cycle.scope["raw_path"] in _PROBE_PATHS:
-            super()._start_asgi_task(cycle, app)
-        else:
-            client = client_of(self.client[0] if self.client else "")
-            self._turns.add(client, lambda: self._begin(cycle, app))
-
-    def _begin(self, cycle: RequestResponseCycle, app: Any) -> None:
-        if not cycle.disconnected:
-            super()._start_asgi_task(cycle, app)
 
     def _drop_pipeline(self) -> None:
         self._budget.add_pipelined(-len(self.pipeline))
@@ -142,13 +177,14 @@ class GuardedProtocol(HttpToolsProtocol):
         """Lets the app know that the client has gone, also while it answers an earlier request."""
         self._drop_pipeline()
         if self._active_cycle is not None and not self._active_cycle.response_complete:
-            self._active_cycle.disconnected = True
-            self._active_cycle.message_event.set()
+            _disconnect(self._active_cycle)
+
+    # What arrives
 
     def data_received(self, data: bytes) -> None:
         if self._is_lingering:
-            self._n_lingering_bytes += len(data)
-            if self._n_lingering_bytes > self._max_lingering_bytes:
+            self._n_lingering_bytes_left -= len(data)
+            if self._n_lingering_bytes_left < 0:
                 self.transport.abort()
             return
         for start in range(0, len(data), _SLICE_BYTES):
@@ -159,7 +195,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def _parse(self, data: bytes) -> None:
         if self.is_request_complete or self._is_in_head:
             before = self._head_so_far if self._is_in_head else b""
-            self._head_so_far = (before + data)[-N_BEFORE:]
+            self._head_so_far = (before + data)[-_N_BEFORE:]
             data = ignore_upgrade(before, data)
         n_body_bytes = self._n_body_bytes
         super().data_received(data)
@@ -171,7 +207,8 @@ class GuardedProtocol(HttpToolsProtocol):
             self._n_framing_bytes += len(data) - max(self._n_body_bytes - n_body_bytes, 0)
             # httptools does not pass on a header or a trailer before its end
             if self._n_framing_bytes > MAX_HEAD_BYTES + _MAX_FRAMING * self._n_body_bytes:
-                self._reject_framing()
+                sentence = "There is too much around the body's chunks."
+                self._reject(None if self._is_in_head else ProblemError("bad-http", sentence))
                 self.send_400_response("")
                 return
         if self._is_in_head or self._is_responding:
@@ -202,24 +239,23 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._ignores_input:
             raise ValueError("behind a request that has been refused")
         if len(self.pipeline) + self._is_responding >= MAX_UNANSWERED:
-            raise self._reject(_busy_problem())
+            raise self._reject(overloaded())
         self.reading_since = self.loop.time()
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         super().on_header(name, value)
         if len(self.headers) > MAX_HEADERS:
-            raise self._reject_head()
+            raise self._reject()
 
     def on_headers_complete(self) -> None:
         self._is_in_head = False
         n_header_bytes = sum(len(name) + len(value) for name, value in self.headers)
         if len(self.url) + n_header_bytes > MAX_HEAD_BYTES:
-            raise self._reject_head()
-        if self._is_for_probes and self.url.partition(b"?")[0] not in _PROBE_PATHS:
-            raise self._reject(_busy_problem())
-        if self._is_responding and not self._budget.add_pipelined(1):
-            raise self._reject(_busy_problem())
+            raise self._reject()
+        is_for_others = self._is_for_probes and self.url.partition(b"?")[0] not in _PROBE_PATHS
+        if is_for_others or (self._is_responding and not self._budget.add_pipelined(1)):
+            raise self._reject(overloaded())
         super().on_headers_complete()
         if self._is_for_probes:
             self.cycle.keep_alive = False
@@ -229,7 +265,7 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_body(body)
         # whoever reads the body counts as well; this is for bodies that are not read, or not yet
         if len(self.cycle.body) > self._budget.max_body_bytes:
-            self.end_busy()
+            self.end_overloaded()
         elif self.cycle.response_complete and self._n_body_bytes > self._budget.max_body_bytes:
             self._ignores_input = True
             self.transport.close()
@@ -239,6 +275,23 @@ class GuardedProtocol(HttpToolsProtocol):
         if not self.pipeline:  # otherwise earlier requests are answered first
             self._request_complete_at = self.loop.time()
         super().on_message_complete()
+
+    # What is answered
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        # `self.cycle` is the newest request; earlier ones may be answered before it
+        self._active_cycle = cycle
+
+        def begin() -> None:
+            if not cycle.disconnected:
+                super(GuardedProtocol, self)._start_asgi_task(cycle, app)
+
+        if self._is_taking_next:
+            self._turns.add_pipelined(begin)
+        elif cycle.scope["raw_path"] in _PROBE_PATHS:
+            begin()
+        else:
+            self._turns.add(client_of(self.client[0] if self.client else ""), begin)
 
     def on_response_complete(self) -> None:
         self.idle_since = self.loop.time()
@@ -253,56 +306,32 @@ class GuardedProtocol(HttpToolsProtocol):
         """Called by uvicorn for what it cannot parse; also by us for what is too large."""
         if self._ignores_input:
             return
-        self._ignores_input, self._max_lingering_bytes = True, _LINGER_BYTES_OF_REFUSED
+        self._ignores_input, self._n_lingering_bytes_left = True, _LINGER_BYTES_OF_REFUSED
         if self._is_responding:
             is_in_body = not self.is_request_complete and not self._is_in_head
             if not is_in_body or self.pipeline or self.cycle.response_started:
                 # the client would take a problem sent now for the answer to an earlier request
                 self.cycle.keep_alive = False
                 return
-            self.cycle.disconnected = True  # the app waits for the rest of this body
-            self.cycle.message_event.set()
+            _disconnect(self.cycle)  # the app waits for the rest of this body
         self.is_request_complete = False  # unknown: the client may still be sending
-        self.transport.write(self._problem_response())
+        headers, body = self._problem.answer()
+        headers += [*SECURITY_HEADERS, *self.server_state.default_headers]
+        headers.append((b"connection", b"close"))
+        lines = b"".join(name + b": " + value + b"\r\n" for name, value in headers)
+        self.transport.write(STATUS_LINE[self._problem.kind.status] + lines + b"\r\n" + body)
         self.transport.close()
 
-    def _problem_response(self) -> bytes:
-        body = self._problem.body()
-        headers = [
-            *self.server_state.default_headers,
-            *SECURITY_HEADERS,
-            (b"content-type", MEDIA_TYPE.encode()),
-            *self._problem.raw_headers,
-            (b"content-length", str(len(body)).encode()),
-            (b"connection", b"close"),
-        ]
-        lines = b"".join(name + b": " + value + b"\r\n" for name, value in headers)
-        return STATUS_LINE[self._problem.status] + lines + b"\r\n" + body
-
-    def linger(self) -> None:
-        """Discards what still arrives, until the client closes the connection or time is up."""
-        self._is_lingering = True
-        self.flow.resume_reading()
-        self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
-
-    def _reject_head(self) -> Exception:
-        sentence = f"A request may have {MAX_HEADERS} headers and {MAX_HEAD_BYTES:,} bytes"
-        return self._reject(ProblemError("huge-headers", f"{sentence} before its body."))
-
-    def _reject_framing(self) -> Exception:
-        if self._is_in_head:
-            return self._reject_head()
-        return self._reject(ProblemError("bad-http", "There is too much around the body's chunks."))
-
-    def _reject(self, problem: ProblemError) -> Exception:
-        """The error that makes httptools stop, and uvicorn call `send_400_response`."""
-        self._problem, self.reading_since = problem, None
-        return ValueError(problem.name)
+    def _reject(self, problem: ProblemError | None = None) -> Exception:
+        """The error that makes httptools stop, and uvicorn call `send_400_response`. Without a
+        problem the head is too large.
+        """
+        sentence = f"A request may have {MAX_HEADERS} headers and {MAX_HEAD_BYTES:,} bytes before"
+        self._problem = problem or ProblemError("huge-headers", f"{sentence} its body.")
+        self.reading_since = None
+        return ValueError(self._problem.name)
 
 
-def _busy_problem() -> ProblemError:
-    return ProblemError(
-        "busy",
-        "Too much is open or on its way. Ask again in a second.",
-        {"Retry-After": "1"},
-    )
+def _disconnect(cycle: RequestResponseCycle) -> None:
+    cycle.disconnected = True
+    cycle.message_event.set()

@@ -5,6 +5,8 @@ These docstrings are part of the schema.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict, Field
 
 
@@ -205,3 +207,17 @@ class Status(BaseModel):
     """Of the service."""
 
     status: str
+
+
+class LabelScore(BaseModel):
+    """A label, with its probability or the model's output for it."""
+
+    score: float
+    label: str
+
+
+class InferenceError(BaseModel):
+    """Why there is no answer."""
+
+    error: str = Field(description="What to do.")
+    error_type: Literal["Validation", "Tokenizer", "Overloaded", "Backend", "Unhealthy"]

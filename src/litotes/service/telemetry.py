@@ -1,0 +1,187 @@
+"""The logs and the metrics of one service. Neither ever holds a text, a token or a path as it was
+sent.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import cache
+from typing import IO, Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, generate_latest
+
+from litotes.core.json_text import to_json
+
+_MAX_LINES = 10_000
+_SECONDS_BETWEEN_WRITES = 0.1
+_FLUSH_SECONDS = 0.2
+
+
+class Log:
+    """Collects lines and writes them a moment later, one JSON object each: a thread of its own
+    does it, for a terminal or a pipe that is not read must not hold up the answers.
+
+    When `stream` is not read any more, the oldest lines are dropped and counted; when it is full or
+    closed, those that should be written. on_loss: called with their number.
+    """
+
+    def __init__(
+        self, stream: IO[str] | None = None, *, on_loss: Callable[[int], object] = lambda n: None
+    ) -> None:
+        self._stream, self._on_loss = stream, on_loss
+        self._lines: deque[dict[str, Any]] = deque(maxlen=_MAX_LINES)
+        self._n_lost = 0
+        self._is_closed, self._writing = threading.Event(), threading.Lock()
+        self._thread: threading.Thread | None = None
+        self.is_stuck = False
+        """The last flush timed out: the stream is not read, and a thread hangs in the middle of a
+        line.
+        """
+
+    def write(self, event: str, **content: Any) -> None:
+        if len(self._lines) == _MAX_LINES:
+            self._lose(1)
+        self._lines.append({"time": time.time(), "event": event, **content})
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="litotes-log", daemon=True)
+            self._thread.start()
+
+    def write_error(self, event: str, error: BaseException, **content: Any) -> None:
+        """Where an error came from, without its message, which may quote a text."""
+        frames = traceback.extract_tb(error.__traceback__)
+        trace = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
+        self.write(event, error=type(error).__name__, trace=trace, **content)
+
+    def take(self, record: logging.LogRecord) -> None:
+        """Writes a warning of uvicorn's."""
+        if record.exc_info and record.exc_info[1] is not None:
+            self.write_error("server", record.exc_info[1], level=record.levelname)
+        else:
+            # not formatted: the arguments may hold what was sent
+            self.write("server", level=record.levelname, message=record.msg)
+
+    def flush(self) -> None:
+        """Writes the lines now, but does not wait long for a stream that is not read: the service
+        must be able to end.
+        """
+        writer = threading.Thread(target=self._write_lines, name="litotes-last-lines", daemon=True)
+        writer.start()
+        writer.join(_FLUSH_SECONDS)
+        self.is_stuck = writer.is_alive()
+
+    def close(self) -> None:
+        """Lines that are written after this wait for a `flush`."""
+        self._is_closed.set()
+        self.flush()
+
+    def _run(self) -> None:
+        while not self._is_closed.wait(_SECONDS_BETWEEN_WRITES):
+            self._write_lines()
+
+    def _write_lines(self) -> None:
+        with self._writing:
+            lines = [self._lines.popleft() for _ in range(len(self._lines))]
+            n_lines, n_lost = len(lines), self._n_lost
+            if n_lost:
+                lines.append({"time": time.time(), "event": "lines_lost", "n": n_lost})
+            if not lines:
+                return
+            for line in lines:
+                utc = datetime.fromtimestamp(line["time"], UTC)
+                line["time"] = utc.isoformat(timespec="milliseconds")
+            stream = self._stream or sys.stderr
+            try:
+                if stream is None:  # as Python has it where stderr was closed before the start
+                    raise ValueError("closed")
+                stream.write("".join(to_json(line) + "\n" for line in lines))
+                stream.flush()
+            except (OSError, ValueError):  # full or closed: answers matter more than lines
+                self._lose(n_lines)
+            else:
+                self._n_lost -= n_lost
+
+    def _lose(self, n: int) -> None:
+        self._n_lost += n
+        self._on_loss(n)
+
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_TEXTS = (1, 2, 4, 8, 16, 32, 64)
+_PIECES = (16, 32, 64, 128, 256, 512, 1024, 2048)
+
+
+class Metrics:
+    """The metrics of one service, in a registry of their own; /metrics lists them in this order.
+
+    Labels come from fixed tables, never from a request.
+    """
+
+    def __init__(self) -> None:
+        self.registry = own = CollectorRegistry()
+        self._requests = Counter(
+            "litotes_requests", "Requests answered.", ["route", "status"], registry=own
+        )
+        self._seconds = Histogram(
+            "litotes_request_seconds",
+            "From request to answer.",
+            ["route"],
+            buckets=_SECONDS,
+            registry=own,
+        )
+        self._problems = Counter(
+            "litotes_refused",
+            "Requests answered with a problem, by its name.",
+            ["problem"],
+            registry=own,
+        )
+
+        def counter(name: str, about: str) -> Counter:
+            return Counter(f"litotes_{name}", about, registry=own)
+
+        def gauge(name: str, about: str) -> Gauge:
+            return Gauge(f"litotes_{name}", about, registry=own)
+
+        def histogram(name: str, about: str, buckets: tuple[float, ...]) -> Histogram:
+            return Histogram(f"litotes_{name}", about, buckets=buckets, registry=own)
+
+        self.lost_lines = counter("lost_log_lines", "Log lines that could not be written.")
+        self.in_flight = gauge("requests_in_flight", "Requests being answered.")
+        self.texts = counter("texts", "Texts answered.")
+        self.bad_texts = counter("bad_texts", "Texts with a problem of their own.")
+        self.truncated = counter("truncated_texts", "Texts longer than the model reads.")
+        self.unreadable = counter("unreadable_texts", "Texts of which the model knows no part.")
+        self.batch_texts = histogram("batch_texts", "Texts computed together.", _TEXTS)
+        self.batch_pieces = histogram("batch_pieces", "Pieces computed together.", _PIECES)
+        self.batch_seconds = histogram("batch_seconds", "To compute a batch.", _SECONDS)
+        # these are read when /metrics is requested, not kept up to date: `set_function`
+        self.queue = gauge("queue_texts", "Texts that wait.")
+        self.speed = gauge("pieces_per_second", "Pieces a second while computing, lately.")
+        self.explanations = gauge("queue_explanations", "Explanations that wait.")
+        self._model = Info(
+            "litotes_model", "A model that is served.", ["name", "runtime"], registry=own
+        )
+        # cached: finding the child of a label takes longer than counting
+        self._problem_counter = cache(self._problems.labels)
+        self._request_counter = cache(self._requests.labels)
+        self._request_seconds = cache(self._seconds.labels)
+
+    def count_request(self, route: str, status: int, seconds: float) -> None:
+        self._request_counter(route, status).inc()
+        self._request_seconds(route).observe(seconds)
+
+    def count_problem(self, name: str) -> None:
+        self._problem_counter(name).inc()
+
+    def add_model(self, name: str, runtime: str, tasks: str) -> None:
+        self._model.labels(name, runtime).info({"tasks": tasks})
+
+    def render(self) -> bytes:
+        """The text of /metrics."""
+        return generate_latest(self.registry)
