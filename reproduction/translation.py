@@ -45,8 +45,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from litotes.data.parallel import Pair
-from litotes.training.translation.attention import KINDS
 from litotes.training.translation.scores import draw_samples, resample_scores, score_translations
+from reproduction.attention_counts import KINDS
 
 WEIGHTINGS: dict[str, dict[str, Any]] = {
     "softmax": {"weighting": "softmax"},
@@ -136,8 +136,8 @@ def run_job(job: Job, options: Options) -> dict[str, Any]:
 
     from litotes.training.run import train
     from litotes.training.translation import Translator
-    from litotes.training.translation.attention import measure_attention
     from litotes.training.translation.pairs import make_pair_set
+    from reproduction.attention_counts import measure_attention
 
     torch.set_num_threads(1 if options.processes > 1 else torch.get_num_threads())
     began = time.monotonic()

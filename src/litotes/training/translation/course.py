@@ -108,9 +108,8 @@ class TranslationObjective(Objective):
         def rate_of(name: str) -> float:
             return settings.weighting_learning_rate or usual if ".weighting." in name else usual
 
-        on_cuda = all(parameter.is_cuda for parameter in parameters.values())
         groups = parameter_groups(parameters, rate_of, settings.weight_decay)
-        return AdamW(groups, betas=BETAS, eps=EPSILON, fused=on_cuda)
+        return AdamW(groups, betas=BETAS, eps=EPSILON, fused=self.device.type == "cuda")
 
     def rate(self, step: int) -> float:
         n_warmup = self.settings.warmup_steps
@@ -170,37 +169,22 @@ class TranslationCourse(Course):
         tokenizer = self.start.choose_tokenizer(self.texts.train)
         find_frame(tokenizer)  # refuses before the work
         network = self.start.make_model(tokenizer).to(context.device)
-        train, valid = (
-            make_pair_set(part, tokenizer) for part in (self.texts.train, self.texts.valid)
-        )
-        search = self.recipe.search.model_dump()
-        self.model = TranslationModel(network, tokenizer, search)
+        parts = (self.texts.train, self.texts.valid)
+        train, valid = (make_pair_set(part, tokenizer) for part in parts)
+        self.model = TranslationModel(network, tokenizer, self.recipe.search)
         self.objective = TranslationObjective(network, train, valid, self.recipe, context)
         return self.objective
 
     def test(self, state: RunState, context: RunContext) -> Run:
-        train, test, model = self.objective.train, self.texts.test, self.model
-        max_pieces = model.tokenizer.max_pieces
-        notes = [*self.texts.notes, *_cut_notes(train.n_cut, max_pieces, "training")]
-        valid_loss = self.objective.measure() if len(self.objective.valid) else None
+        objective, texts = self.objective, self.texts
+        notes = [*texts.notes, *self._cut_notes(objective.train.n_cut, "training")]
+        valid_loss = objective.measure() if len(objective.valid) else None
         scored = None
-        if not test:
+        if not texts.test:
             notes.append("There are no test texts: the model is not tested.")
         elif context.processes.is_first:
-            context.watch("translating the test texts", 0, len(test), "")
-            translator = Translator(model, device=str(context.device))
-            found = translator.translate([pair.source for pair in test])
-            notes += _cut_notes(sum(one.truncated for one in found), max_pieces, "test")
-            self.outputs = [one.output for one in found]
-            if has_extra("translate"):
-                references = [pair.targets for pair in test]
-                scored = score_translations(self.outputs, references).as_json()
-            else:
-                notes.append(
-                    "BLEU and chrF were not computed: `pip install 'litotes[translate]'`. The"
-                    f" translations of the test texts are in {OUTPUTS}."
-                )
-        data = {"name": self.texts.name, "n_train": len(train), "sha256": self.texts.fingerprint()}
+            scored = self._translate_test(context, notes)
+        data = {"name": texts.name, "n_train": len(objective.train), "sha256": texts.fingerprint()}
         facts = {"key": self.key, "recipe": self.recipe.model_dump(mode="json"), "data": data}
         scores = {
             "history": state.history,
@@ -211,7 +195,30 @@ class TranslationCourse(Course):
             "notes": notes,
             "key": self.key,
         }
-        return Run(context.folder, (replace(model, facts=facts),), scores, tuple(notes))
+        return Run(context.folder, (replace(self.model, facts=facts),), scores, tuple(notes))
+
+    def _translate_test(self, context: RunContext, notes: list[str]) -> dict[str, Any] | None:
+        test = self.texts.test
+        context.watch("translating the test texts", 0, len(test), "")
+        translator = Translator(self.model, device=str(context.device))
+        found = translator.translate([pair.source for pair in test])
+        notes += self._cut_notes(sum(one.truncated for one in found), "test")
+        self.outputs = [one.output for one in found]
+        if has_extra("translate"):
+            return score_translations(self.outputs, [pair.targets for pair in test]).as_json()
+        notes.append(
+            "BLEU and chrF were not computed: `pip install 'litotes[translate]'`. The translations"
+            f" of the test texts are in {OUTPUTS}."
+        )
+        return None
+
+    def _cut_notes(self, n_cut: int, part: str) -> list[str]:
+        if not n_cut:
+            return []
+        return [
+            f"{counted(n_cut, f'{part} text')} had more than {self.model.tokenizer.max_pieces}"
+            " pieces and lost the rest. Set model.max_pieces."
+        ]
 
     def save(self, run: Run) -> None:
         lines = []
@@ -226,15 +233,6 @@ class TranslationCourse(Course):
         model = load_translation(folder)
         scores = read_as(folder / SCORES, dict[str, Any], advice="Choose another --out.")
         return str(model.facts.get("key")), Run(folder, (model,), scores, tuple(scores["notes"]))
-
-
-def _cut_notes(n_cut: int, max_pieces: int, part: str) -> list[str]:
-    if not n_cut:
-        return []
-    return [
-        f"{counted(n_cut, f'{part} text')} had more than {max_pieces} pieces and lost the rest."
-        " Set model.max_pieces."
-    ]
 
 
 class Start:
@@ -276,23 +274,26 @@ class Start:
     def make_model(self, tokenizer: PieceTokenizer) -> EncoderDecoder:
         """The model before its first step, the same for the same seed."""
         torch.manual_seed(self.recipe.seed)
-        if self.loaded is not None:
-            encoder = self.loaded.encoder
-            model = EncoderDecoder(encoder, self._decoder_spec(encoder.spec))
-            draw_weights(model.decoder, keep=encoder.embeddings.piece)
-        else:
-            encoder = Encoder(self._encoder_spec(tokenizer))
-            if self.recipe.model.positions == "sinusoidal":
-                assert encoder.embeddings.position is not None
-                fix_positions(encoder.embeddings.position)
-            model = EncoderDecoder(encoder, self._decoder_spec(encoder.spec))
+        settings, is_new = self.recipe.model, self.loaded is None
+        encoder = self._new_encoder(tokenizer) if self.loaded is None else self.loaded.encoder
+        spec = DecoderSpec(
+            n_vocabulary=encoder.spec.n_vocabulary,
+            source_width=encoder.spec.width,
+            positions=settings.positions,
+            tied=settings.tied,
+            **self._shape(settings.width or encoder.spec.width),
+        )
+        model = EncoderDecoder(encoder, spec)
+        if is_new:
             draw_weights(model)
+        else:
+            draw_weights(model.decoder, keep=encoder.embeddings.piece)
         if model.output is not None:
             draw_weights(model.output)
         return model
 
-    def _encoder_spec(self, tokenizer: PieceTokenizer) -> EncoderSpec:
-        return EncoderSpec(
+    def _new_encoder(self, tokenizer: PieceTokenizer) -> Encoder:
+        spec = EncoderSpec(
             family="bert",
             n_vocabulary=tokenizer.n_vocabulary,
             activation="relu",
@@ -300,24 +301,21 @@ class Start:
             padding_piece=tokenizer.find_piece(PADDING) or 0,
             **self._shape(self.recipe.model.width or WIDTH),
         )
-
-    def _decoder_spec(self, encoder: EncoderSpec) -> DecoderSpec:
-        settings = self.recipe.model
-        return DecoderSpec(
-            n_vocabulary=encoder.n_vocabulary,
-            source_width=encoder.width,
-            positions=settings.positions,
-            tied=settings.tied,
-            **self._shape(settings.width or encoder.width),
-        )
+        encoder = Encoder(spec)
+        if self.recipe.model.positions == "sinusoidal":
+            assert encoder.embeddings.position is not None
+            fix_positions(encoder.embeddings.position)
+        return encoder
 
     def _shape(self, width: int) -> dict[str, Any]:
         """What a new encoder and the decoder have in common."""
         settings = self.recipe.model
-        sizes = ("n_layers", "n_attention_heads")
-        choices = ("dropout", "attention_dropout", "norm_first", "weighting", "weighting_options")
-        return {name: getattr(settings, name) for name in sizes + choices} | {
-            "width": width,
-            "inner_width": settings.inner_width or 2 * width,
-            "n_positions": settings.max_pieces,
-        }
+        common = settings.model_dump(include=_COMMON)
+        inner = settings.inner_width or 2 * width
+        return {**common, "width": width, "inner_width": inner, "n_positions": settings.max_pieces}
+
+
+_COMMON = {
+    *("n_layers", "n_attention_heads", "dropout", "attention_dropout", "norm_first"),
+    *("weighting", "weighting_options"),
+}

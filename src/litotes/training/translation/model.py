@@ -47,7 +47,7 @@ Size = Annotated[int, Field(ge=1, le=2**24)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 
-@pydantic.dataclasses.dataclass(frozen=True, config=ConfigDict(extra="forbid", strict=True))
+@pydantic.dataclasses.dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class DecoderSpec:
     """All that is needed to build a decoder on top of an encoder.
 

@@ -6,14 +6,15 @@ Several references count together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from litotes.core.errors import UserError, require_extra
+from litotes.core.numbers import Counts, Floats
+from litotes.evaluation.scores import interval
 
 _RESAMPLES = 1000
 
@@ -49,44 +50,40 @@ def score_translations(
     """references: for each output one or more texts; where texts have different numbers of them,
     the missing ones are left out.
     """
-    draws = draw_samples(len(outputs), seed=seed)
-    found = []
-    for metric in _metrics(outputs, references):
-        low, high = np.percentile(metric.resample(draws), [2.5, 97.5]).tolist()
-        found.append(Score(metric.value, (low, high), metric.signature))
-    bleu, chrf = found
-    return TranslationScores(bleu, chrf, len(outputs))
+    metrics, by_number = _metrics(outputs, references)
+    resampled = resample_scores(outputs, references, draw_samples(len(outputs), seed=seed))
+    scores = {}
+    for name, metric in metrics.items():
+        value = metric.corpus_score(outputs, by_number).score
+        scores[name] = Score(value, interval(resampled[name]), str(metric.get_signature()))
+    return TranslationScores(**scores, n=len(outputs))
 
 
-def draw_samples(n_texts: int, *, seed: int = 0) -> NDArray[np.int64]:
+def draw_samples(n_texts: int, *, seed: int = 0) -> Counts:
     """The places of the texts of each bootstrap sample. (sample, text)"""
     return np.random.default_rng(seed).integers(n_texts, size=(_RESAMPLES, n_texts))
 
 
 def resample_scores(
-    outputs: Sequence[str], references: Sequence[Sequence[str]], draws: NDArray[np.int64]
-) -> dict[str, NDArray[np.float64]]:
+    outputs: Sequence[str], references: Sequence[Sequence[str]], draws: Counts
+) -> dict[str, Floats]:
     """BLEU and chrF of every sample, to compare models on the same samples. {name: (sample,)}"""
-    bleu, chrf = _metrics(outputs, references)
-    return {"bleu": bleu.resample(draws), "chrf": chrf.resample(draws)}
+    metrics, by_number = _metrics(outputs, references)
+    found = {}
+    for name, metric in metrics.items():
+        # the counts of texts add up to those of any sample of texts: (text, count)
+        counts = np.array(metric._extract_corpus_statistics(outputs, by_number), dtype=float)
+        sums = [counts[draw].sum(0).tolist() for draw in draws]
+        found[name] = np.array([metric._compute_score_from_stats(one).score for one in sums])
+    return found
 
 
-@dataclass(frozen=True)
-class _Metric:
-    """counts: of each text, which add up to those of any sample of texts. (text, count)"""
-
-    value: float
-    signature: str
-    counts: NDArray[np.float64]
-    score: Callable[[list[float]], Any]
-
-    def resample(self, draws: NDArray[np.int64]) -> NDArray[np.float64]:
-        sums = [self.counts[draw].sum(0).tolist() for draw in draws]
-        return np.array([self.score(one).score for one in sums])
-
-
-def _metrics(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> list[_Metric]:
-    """BLEU, then chrF."""
+def _metrics(
+    outputs: Sequence[str], references: Sequence[Sequence[str]]
+) -> tuple[dict[str, Any], list[Any]]:
+    """Sacrebleu's metrics, and the references as it wants them: the first of every text, then the
+    second …; None: there is none.
+    """
     require_extra("translate", "BLEU")
     if len(outputs) != len(references):
         raise UserError(
@@ -98,15 +95,6 @@ def _metrics(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> lis
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
 
-    # sacrebleu wants the first reference of every text, then the second …; None: there is none
     most = max(len(one) for one in references)
     filled = [[*one, *[None] * (most - len(one))] for one in references]
-    by_number: Any = list(zip(*filled, strict=True))
-    found = []
-    metrics: list[Any] = [BLEU(), CHRF()]
-    for metric in metrics:
-        value = metric.corpus_score(outputs, by_number).score
-        counts = np.array(metric._extract_corpus_statistics(outputs, by_number), dtype=np.float64)
-        signature = str(metric.get_signature())
-        found.append(_Metric(value, signature, counts, metric._compute_score_from_stats))
-    return found
+    return {"bleu": BLEU(), "chrf": CHRF()}, list(zip(*filled, strict=True))

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 from torch.nn import functional
@@ -58,7 +58,7 @@ from litotes.model.folder import (
     read_description,
 )
 from litotes.prediction.predictor import Predictor
-from litotes.training.recipe import SearchSettings, check_recipe
+from litotes.training.recipe import SearchSettings, Table, check_recipe, first_problem
 from litotes.training.translation.model import DecoderSpec, EncoderDecoder
 from litotes.training.translation.pairs import Numbers, as_numbers, pack_sources
 
@@ -67,7 +67,8 @@ AT_ONCE = 512
 NEVER = -torch.inf
 SCORES = "scores.json"
 SAME = "same as said"
-_KEYS = {"format", "litotes", "kind", "encoder", "decoder", "max_pieces", "search", "facts"}
+_DAMAGE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RuntimeError)
+"""What a description that makes no model ends in."""
 _MORE = 10
 """Pieces a target may have beyond its ratio: the shortest texts need some room."""
 
@@ -81,8 +82,21 @@ class TranslationModel:
 
     network: EncoderDecoder
     tokenizer: PieceTokenizer
-    search: Mapping[str, Any]
+    search: SearchSettings
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Description(Table):
+    """The content of `litotes.json`."""
+
+    format: int
+    litotes: str
+    kind: str
+    encoder: dict[str, Any]
+    decoder: DecoderSpec
+    max_pieces: int = Field(ge=1)
+    search: SearchSettings
+    facts: dict[str, Any]
 
 
 def save_translation(model: TranslationModel, folder: Path, scores: Mapping[str, Any]) -> None:
@@ -101,7 +115,7 @@ def save_translation(model: TranslationModel, folder: Path, scores: Mapping[str,
         "encoder": network.encoder.spec.as_json(),
         "decoder": network.spec.as_json(),
         "max_pieces": model.tokenizer.max_pieces,
-        "search": dict(model.search),
+        "search": model.search.model_dump(),
         "facts": dict(model.facts),
     }
     write_description(folder, description)
@@ -110,30 +124,24 @@ def save_translation(model: TranslationModel, folder: Path, scores: Mapping[str,
 def load_translation(path: str | Path) -> TranslationModel:
     """Reads a folder, in evaluation mode; every file is checked against its hash first."""
     folder = Path(path)
-    description, manifest = read_description(folder)
-    if description.get("kind") != TRANSLATION or manifest is None:
+    content, manifest = read_description(folder)
+    if content.get("kind") != TRANSLATION or manifest is None:
         raise UserError(
             f"{folder} is not a translation model: make one with `litotes train` and kind ="
             ' "translation" in the recipe.'
         )
     try:
+        description = Description.model_validate(content)
         return _load(folder, description, manifest)
-    except (
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        TypeError,
-        ValueError,
-        RuntimeError,
-    ) as error:
-        file = folder / DESCRIPTION
-        raise UserError(f"{file}: damaged ({reason_of(error)}). {ADVICE}") from error
+    except _DAMAGE as error:
+        if isinstance(error, ValidationError):
+            problem = first_problem(error, Description)
+        else:
+            problem = reason_of(error)
+        raise UserError(f"{folder / DESCRIPTION}: damaged ({problem}). {ADVICE}") from error
 
 
-def _load(folder: Path, description: Mapping[str, Any], manifest: Manifest) -> TranslationModel:
-    if set(description) != _KEYS:
-        odd = sorted(set(description) ^ _KEYS)[0]
-        raise ValueError(f"the key {odd!r:.60} is missing or unknown")
+def _load(folder: Path, description: Description, manifest: Manifest) -> TranslationModel:
     contents = {}
     for name in (WEIGHTS, TOKENIZER):
         file = folder / name
@@ -142,45 +150,21 @@ def _load(folder: Path, description: Mapping[str, Any], manifest: Manifest) -> T
         contents[name] = file.read_bytes()
         manifest.check(file, hashlib.sha256(contents[name]).hexdigest())
     tensors = read_tensors(folder / WEIGHTS, contents[WEIGHTS])
-    network = _build(description, tensors, str(folder))
-    max_pieces = int(description["max_pieces"])
-    if max_pieces > network.spec.n_positions:
-        raise ValueError(f"the decoder has no positions for {max_pieces} pieces")
-    tokenizer = read_tokenizer(
-        folder, network.encoder.spec, max_pieces=max_pieces, content=contents[TOKENIZER]
-    )
-    for key in ("search", "facts"):
-        if not isinstance(description[key], dict):
-            raise ValueError(f"{key} is not a table")
-    check_recipe(SearchSettings, description["search"], f"{folder / DESCRIPTION}, search")
-    return TranslationModel(network, tokenizer, description["search"], description["facts"])
-
-
-def _build(
-    description: Mapping[str, Any], tensors: Mapping[str, Tensor], where: str
-) -> EncoderDecoder:
-    encoder = spec_from_json(description["encoder"])
-    try:
-        decoder = DecoderSpec(**description["decoder"])
-    except ValidationError as error:
-        problem = error.errors()[0]
-        place = ".".join(map(str, problem["loc"]))
-        raise ValueError(
-            f"decoder: {place} = {problem['input']!r:.60}: {problem['msg']}"
-        ) from error
+    encoder, decoder = spec_from_json(description.encoder), description.decoder
     n_bytes = sum(tensor.nbytes for tensor in tensors.values())
-    check_fits(encoder, n_bytes, where)  # first: a description may ask for an endless model
-    if decoder.n_weights > n_bytes:
-        raise ValueError("the decoder has more weights than the files hold")
-    if (decoder.source_width, decoder.n_vocabulary) != (encoder.width, encoder.n_vocabulary):
-        raise ValueError("the decoder does not fit the width or the vocabulary of the encoder")
+    check_fits(encoder, n_bytes, str(folder))  # first: a description may ask for an endless model
+    fits = (decoder.source_width, decoder.n_vocabulary) == (encoder.width, encoder.n_vocabulary)
+    if not fits or decoder.n_weights > n_bytes or description.max_pieces > decoder.n_positions:
+        raise ValueError("the decoder does not fit the encoder, or the files")
     network = EncoderDecoder(empty_encoder(encoder), decoder)
-    wanted = {name for name, _ in network.named_parameters()}
-    if wanted != set(tensors):
-        odd = sorted(wanted ^ set(tensors))[0]
-        raise ValueError(f"the weight {odd!r:.80} is missing or unknown")
-    network.load_state_dict(dict(tensors), strict=False)
-    return network.eval()
+    wanted = dict(network.named_parameters()).keys()
+    if odd := sorted(wanted ^ tensors.keys()):
+        raise ValueError(f"the weight {odd[0]!r:.80} is missing or unknown")
+    network.load_state_dict(tensors, strict=False)  # a table that is shared is there once
+    tokenizer = read_tokenizer(
+        folder, encoder, max_pieces=description.max_pieces, content=contents[TOKENIZER]
+    )
+    return TranslationModel(network.eval(), tokenizer, description.search, description.facts)
 
 
 @dataclass(frozen=True)
@@ -219,7 +203,7 @@ def search(
     beams = _Beams(model, source, frame, limits, n_beams, penalty)
     while beams.texts:
         beams.step()
-    return [beams.found[number] for number in range(len(limits))]
+    return beams.found
 
 
 class _Beams:
@@ -246,8 +230,7 @@ class _Beams:
         self.pieces = torch.full((n_texts, n_beams, 1), frame.begin, device=device)
         self.scores = torch.full((n_texts, n_beams), NEVER, device=device)
         self.scores[:, 0] = 0.0  # all beams begin alike: one of them is enough
-        self.found: dict[int, Found] = {}
-        self.n_found = [0] * n_texts
+        self.found, self.n_found = [Found((), NEVER)] * n_texts, [0] * n_texts
 
     def step(self) -> None:
         """One more piece for every hypothesis."""
@@ -261,26 +244,22 @@ class _Beams:
         totals = (self.scores[:, :, None] + guesses).flatten(1)  # (text, beam × vocabulary)
         n_wanted = min(2 * self.n_beams, totals.shape[1])  # so many cannot all be ends
         best, places = totals.topk(n_wanted, dim=1)  # (text, candidate)
-        n_vocabulary = guesses.shape[-1]
-        beams, pieces = places // n_vocabulary, places % n_vocabulary
+        beams, pieces = places // guesses.shape[-1], places % guesses.shape[-1]
         is_end = pieces == self.frame.end
-        self._keep_whole_texts(best, beams, is_end, n_now)
+        worth = (best / length_divisor(n_now, self.penalty)).masked_fill(~is_end, NEVER)
+        self._keep_whole_texts(worth[:, : self.n_beams], beams)
         self._go_on(best.masked_fill(is_end, NEVER), beams, pieces)
         self._leave_finished()
 
-    def _keep_whole_texts(self, best: Tensor, beams: Tensor, is_end: Tensor, n_now: int) -> None:
-        """Ends among the best candidates are whole texts."""
-        worth = best / length_divisor(n_now, self.penalty)
-        worth = worth.masked_fill(~is_end, NEVER)[:, : self.n_beams]
+    def _keep_whole_texts(self, worth: Tensor, beams: Tensor) -> None:
+        """Ends among the best candidates are whole texts. worth: of them, (text, candidate)."""
         values, candidates = worth.max(1)  # (text,)
         rows = beams.gather(1, candidates[:, None]).squeeze(1)
         texts = self.pieces[torch.arange(len(rows), device=rows.device), rows, 1:].tolist()
         n_new = (worth > NEVER).sum(1).tolist()
-        rows_of_texts = zip(self.texts, values.tolist(), texts, n_new, strict=True)
-        for number, value, pieces, n_ended in rows_of_texts:
-            self.n_found[number] += n_ended
-            before = self.found[number].score if number in self.found else NEVER
-            if value > before:
+        for number, value, pieces, n in zip(self.texts, values.tolist(), texts, n_new, strict=True):
+            self.n_found[number] += n
+            if value > self.found[number].score:
                 self.found[number] = Found(tuple(pieces), value)
 
     def _go_on(self, scores: Tensor, beams: Tensor, pieces: Tensor) -> None:
@@ -292,8 +271,7 @@ class _Beams:
         self.scores = functional.pad(self.scores, missing, value=NEVER)
         beams, pieces = functional.pad(beams, missing), functional.pad(pieces, missing)
         if self.n_beams > 1:
-            starts = torch.arange(len(beams), device=beams.device)[:, None] * self.n_beams
-            self.cache = self.cache.choose((starts + beams).flatten())
+            self.cache = self.cache.choose(self._rows(torch.arange(len(beams)), beams))
         history = self.pieces.gather(1, beams[:, :, None].expand(-1, -1, self.pieces.shape[2]))
         self.pieces = torch.cat([history, pieces[:, :, None]], dim=2)
 
@@ -301,19 +279,23 @@ class _Beams:
         """Texts leave of which enough was found, or no hypothesis could become worth more."""
         divisors = length_divisor(self.limits.float(), self.penalty)
         attainable = (self.scores.max(1).values / divisors).tolist()
-        stays = []
-        for place, (number, most) in enumerate(zip(self.texts, attainable, strict=True)):
-            best = self.found[number].score if number in self.found else NEVER
-            if most > best and self.n_found[number] < self.n_beams:
-                stays.append(place)
+        stays = [
+            place
+            for place, (number, most) in enumerate(zip(self.texts, attainable, strict=True))
+            if most > self.found[number].score and self.n_found[number] < self.n_beams
+        ]
         if len(stays) == len(self.texts):
             return
         kept = torch.tensor(stays, device=self.scores.device, dtype=torch.long)
-        rows = (kept[:, None] * self.n_beams) + torch.arange(self.n_beams, device=kept.device)
-        self.cache = self.cache.choose(rows.flatten(), kept)
+        every_beam = torch.arange(self.n_beams, device=kept.device)
+        self.cache = self.cache.choose(self._rows(kept, every_beam), kept)
         self.texts = [self.texts[place] for place in stays]
         self.limits, self.scores = self.limits[kept], self.scores[kept]
         self.pieces = self.pieces[kept]
+
+    def _rows(self, texts: Tensor, beams: Tensor) -> Tensor:
+        """The rows of the cache with these beams, (text, beam) or (beam,), of these texts."""
+        return (texts.to(beams.device)[:, None] * self.n_beams + beams).flatten()
 
 
 @dataclass(frozen=True)
@@ -338,8 +320,7 @@ class Translator:
     def __init__(self, model: TranslationModel, *, device: str | None = None) -> None:
         self.model = model
         self.network: EncoderDecoder = model.network.to(choose_device(device)).eval()
-        self.tokenizer: PieceTokenizer = model.tokenizer
-        self.search = check_recipe(SearchSettings, model.search, "The model's search")
+        self.tokenizer = model.tokenizer
         self.frame = find_frame(model.tokenizer)
 
     @classmethod
@@ -356,17 +337,17 @@ class Translator:
         """Translates each text. beams, length_penalty: None: as the model's recipe says."""
         changes = {"beams": beams, "length_penalty": length_penalty}
         given = {name: value for name, value in changes.items() if value is not None}
-        settings = check_recipe(SearchSettings, self.search.model_dump() | given, "translate")
+        settings = self.model.search.model_dump() | given
+        search = check_recipe(SearchSettings, settings, "translate")
         for place, text in enumerate(texts, start=1):
             if not text.strip():
                 raise UserError(f"Text {place} is empty: there is nothing to translate.")
         pieces = self.tokenizer.encode(texts)
-        found = self._find([as_numbers(one) for one in pieces], settings)
-        answers = []
-        for text, read, best in zip(texts, pieces, found, strict=True):
-            output = self.tokenizer.decode(best.pieces)
-            answers.append(Translation(text, output, best.score, read.truncated))
-        return answers
+        found = self._find([as_numbers(one) for one in pieces], search)
+        return [
+            Translation(text, self.tokenizer.decode(best.pieces), best.score, read.truncated)
+            for text, read, best in zip(texts, pieces, found, strict=True)
+        ]
 
     def stream(
         self, texts: Iterable[str], *, at_once: int | None = None, **settings: Any
@@ -456,27 +437,25 @@ def interpret(
     answers = []
     for one, sarcasm in zip(found, judged, strict=True):
         why = None
-        if sarcasm is not None and not sarcasm[0]:
+        if sarcasm is not None and sarcasm.label != SARCASM.labels[1]:
             why = "the judge sees no sarcasm"
         elif _plain(one.output) in ("", _plain(one.text)):
             why = "the model would change nothing"
         meaning = one.output if why is None else None
-        probability = None if sarcasm is None else sarcasm[1]
+        probability = None if sarcasm is None else sarcasm.probabilities[SARCASM.labels[1]]
         answers.append(Interpretation(one.text, meaning, why, probability, one.truncated))
     return answers
 
 
-def _ask_judge(texts: Sequence[str], judge: Predictor) -> list[tuple[bool, float] | None]:
-    """Whether each text is sarcastic, and how probable that is."""
-    word = SARCASM.labels[1]
-    task = judge.tasks.get(SARCASM.name)
+def _ask_judge(texts: Sequence[str], judge: Predictor) -> list[Any]:
+    """The answers about sarcasm."""
+    word, task = SARCASM.labels[1], judge.tasks.get(SARCASM.name)
     if task is None or word not in task.labels:
         raise UserError(
             f"The judge does not answer sarcasm with {word!r}, only {', '.join(judge.tasks)}. Give"
             " --judge another model, or --judge none."
         )
-    answers = [prediction.answers[SARCASM.name] for prediction in judge.predict(list(texts))]
-    return [(answer.label == word, answer.probabilities[word]) for answer in answers]
+    return [prediction.answers[SARCASM.name] for prediction in judge.predict(list(texts))]
 
 
 def _plain(text: str) -> str:
