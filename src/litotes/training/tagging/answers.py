@@ -6,7 +6,7 @@ its last word, where position 0 stands for "there is none" and the words begin a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -35,13 +35,12 @@ from litotes.training.tagging.scores import WordScores, score_spans, score_tags
 class WordSet:
     """Windows with their targets, (word,) or (2,) a window; MISSING where nothing is learned.
 
-    owners: which text each window is a part of. n_cut: texts, or words, that were not read whole.
+    owners: which text each window is a part of. with_first: as a span is looked for.
     """
 
     windows: tuple[Window, ...]
     targets: tuple[Tensor, ...]
     owners: tuple[int, ...]
-    n_texts: int
     with_first: bool
 
     def __len__(self) -> int:
@@ -53,13 +52,9 @@ class WordSet:
 
     @property
     def n_cut(self) -> int:
-        return len(
-            {
-                owner
-                for owner, window in zip(self.owners, self.windows, strict=True)
-                if window.pieces.truncated
-            }
-        )
+        """How many texts, or words, were not read whole."""
+        pairs = zip(self.owners, self.windows, strict=True)
+        return len({owner for owner, window in pairs if window.pieces.truncated})
 
     def batch(self, places: Sequence[int], device: torch.device) -> WordBatch:
         windows = [self.windows[place] for place in places]
@@ -83,31 +78,26 @@ def make_windows(
 def make_word_set(
     examples: Sequence[WordExample], task: Task, tokenizer: PieceTokenizer, kind: str
 ) -> WordSet:
-    windows: list[Window] = []
-    targets: list[Tensor] = []
-    owners: list[int] = []
     by_text = make_windows([one.words for one in examples], tokenizer, kind)
-    for owner, (example, own) in enumerate(zip(examples, by_text, strict=True)):
-        for window in own:
-            windows.append(window)
-            owners.append(owner)
-            targets.append(
-                _span_target(example, window)
-                if kind == "span"
-                else _tag_target(example, window, task)
-            )
-    return WordSet(tuple(windows), tuple(targets), tuple(owners), len(examples), kind == "span")
-
-
-def _tag_target(example: WordExample, window: Window, task: Task) -> Tensor:
-    """The numbers of the labels; of neighbours that another window answers, nothing. (word,)"""
+    pairs = [(owner, window) for owner, own in enumerate(by_text) for window in own]
     number = {label: place for place, label in enumerate(task.labels)}
-    tags = example.tags or ()
-    found = []
-    for place in range(len(window.places)):
-        word = window.first + place
-        found.append(number[tags[word]] if word in window.answered else MISSING)
-    return torch.tensor(found, dtype=torch.long)
+    targets = [
+        _span_target(examples[owner], window)
+        if kind == "span"
+        else _tag_target(examples[owner].tags or (), window, number)
+        for owner, window in pairs
+    ]
+    owners, windows = zip(*pairs, strict=True)
+    return WordSet(windows, tuple(targets), owners, kind == "span")
+
+
+def _tag_target(tags: Sequence[str], window: Window, number: Mapping[str, int]) -> Tensor:
+    """The numbers of the labels; of neighbours that another window answers, nothing. (word,)"""
+    words = range(window.first, window.first + len(window.places))
+    return torch.tensor(
+        [number[tags[word]] if word in window.answered else MISSING for word in words],
+        dtype=torch.long,
+    )
 
 
 def _span_target(example: WordExample, window: Window) -> Tensor:
@@ -137,33 +127,25 @@ class TextAnswers:
 
 
 def answer_texts(
-    network: WordModel,
-    windows: Sequence[Sequence[Window]],
-    *,
-    watch: Watch = ignore_progress,
-    what: str = "testing",
+    network: WordModel, windows: Sequence[Sequence[Window]], *, watch: Watch = ignore_progress
 ) -> list[TextAnswers]:
     """windows: of each text. The network is in evaluation mode afterwards."""
-    flat = [window for own in windows for window in own]
-    logits = window_logits(network, flat, watch=watch, what=what)
-    answers, place = [], 0
+    logits = iter(_window_logits(network, [window for own in windows for window in own], watch))
+    if network.kind == "span":
+        return [_best_span(next(logits), window) for (window,) in windows]
+    answers = []
     for own in windows:
-        chosen = logits[place : place + len(own)]
-        place += len(own)
-        if network.kind == "span":
-            answers.append(_best_span(chosen[0], own[0]))
-        else:
-            answers.append(TextAnswers(_join(chosen, own)))
+        # each word by the window that answers it
+        starts = [window.answered.start - window.first for window in own]
+        parts = [
+            next(logits)[start:][: len(window.answered)]
+            for start, window in zip(starts, own, strict=True)
+        ]
+        answers.append(TextAnswers(torch.cat(parts).softmax(-1)))
     return answers
 
 
-def window_logits(
-    network: WordModel,
-    windows: Sequence[Window],
-    *,
-    watch: Watch = ignore_progress,
-    what: str = "testing",
-) -> list[Tensor]:
+def _window_logits(network: WordModel, windows: Sequence[Window], watch: Watch) -> list[Tensor]:
     """Of each window, on the CPU. (word, output)"""
     network.eval()
     found: list[Tensor] = []
@@ -172,19 +154,9 @@ def window_logits(
         for places in batches_without_gradients(lengths, network.device):
             chosen = [windows[place] for place in places]
             words = pack_windows(chosen, network.device, with_first=network.reads_first)
-            logits = network(words).float().cpu()
-            found += logits.split(words.places.texts.lengths)
-            watch(what, len(found), len(windows), "")
+            found += network(words).float().cpu().split(words.places.texts.lengths)
+            watch("testing", len(found), len(windows), "")
     return found
-
-
-def _join(logits: Sequence[Tensor], windows: Sequence[Window]) -> Tensor:
-    """The probabilities of each word's labels, from the window that answers it. (word, label)"""
-    parts = []
-    for values, window in zip(logits, windows, strict=True):
-        start = window.answered.start - window.first
-        parts.append(values[start : start + len(window.answered)])
-    return torch.cat(parts).softmax(-1)
 
 
 def _best_span(logits: Tensor, window: Window) -> TextAnswers:
@@ -217,43 +189,26 @@ def evaluate_words(
     watch: Watch = ignore_progress,
 ) -> WordScores:
     """corpus: of texts with the answers that this kind of model gives."""
-    corpus = corpus.for_kind(network.kind)
-    check_labels(corpus, network.task, network.kind)
+    corpus, task = corpus.for_kind(network.kind), network.task
+    unknown = sorted(set(corpus.labels) - set(task.labels))
+    if network.kind == "tagging" and unknown:
+        raise UserError(
+            f"{corpus.name} has labels that the model does not know: {', '.join(unknown)[:200]}."
+            f" It knows {', '.join(task.labels)[:200]}."
+        )
     windows = make_windows([one.words for one in corpus], tokenizer, network.kind)
     answers = answer_texts(network, windows, watch=watch)
-    return score_answers(network, corpus.examples, answers, seed=seed)
-
-
-def score_answers(
-    network: WordModel,
-    examples: Sequence[WordExample],
-    answers: Sequence[TextAnswers],
-    *,
-    seed: int = 0,
-) -> WordScores:
-    task = network.task
     if network.kind == "span":
-        spans: list[Span | None] = [one.span for one in examples]
-        return score_spans(task.name, spans, [one.span for one in answers], seed=seed)
-    gold = [one.tags or () for one in examples]
+        spans = [one.span for one in answers]
+        return score_spans(task.name, [one.span for one in corpus], spans, seed=seed)
     tags = [tags_of(one, task) for one in answers]
-    return score_tags(task.name, task.labels, gold, tags, seed=seed)
+    return score_tags(task.name, task.labels, [one.tags or () for one in corpus], tags, seed=seed)
 
 
 def tags_of(answers: TextAnswers, task: Task) -> list[str]:
     """The most probable label of each word."""
     assert answers.probabilities is not None
     return [task.labels[number] for number in answers.probabilities.argmax(-1).tolist()]
-
-
-def check_labels(corpus: WordCorpus, task: Task, kind: str) -> None:
-    """Refuses texts whose labels the model does not know."""
-    unknown = sorted(set(corpus.labels) - set(task.labels))
-    if kind == "tagging" and unknown:
-        raise UserError(
-            f"{corpus.name} has labels that the model does not know: {', '.join(unknown)[:200]}."
-            f" It knows {', '.join(task.labels)[:200]}."
-        )
 
 
 # Which texts a model of words may be scored on: the test split, or texts it has not seen.
@@ -264,18 +219,17 @@ def fair_words(source: str, model: str | Path) -> WordCorpus:
 
     What the user should know is in the notes of the corpus.
     """
-    corpus = load_words(source)
-    trained_on = read_trained_texts(model) or frozenset()
+    corpus, trained_on = load_words(source), read_trained_texts(model) or frozenset()
+    fresh = tuple(one for one in corpus if text_hash(Example(one.text, {})) not in trained_on)
     for split in ("test", "valid"):
         chosen = corpus.only(split)
         if chosen.examples:
-            n_seen = sum(_hash(one.text) in trained_on for one in chosen)
+            n_seen = len(chosen) - sum(one.split == split for one in fresh)
             note = (
                 f"WARNING: the model was trained on {n_seen} of these {len(chosen)} texts: scores"
                 " on them are too high."
             )
             return replace(chosen, notes=(note,) if n_seen else ())
-    fresh = tuple(one for one in corpus if _hash(one.text) not in trained_on)
     if not fresh:
         raise UserError(
             f"The model was trained on all {len(corpus)} texts of {corpus.name}: scores on them"
@@ -286,7 +240,3 @@ def fair_words(source: str, model: str | Path) -> WordCorpus:
         " used."
     )
     return replace(corpus, examples=fresh, notes=(note,))
-
-
-def _hash(text: str) -> str:
-    return text_hash(Example(text, {}))

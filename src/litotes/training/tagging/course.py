@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -128,45 +127,42 @@ class WordCourse(Course):
 
     def __init__(self, recipe: WordRecipe, **given: Any) -> None:
         super().__init__(recipe, **given)
-        self._prepare(load_words(recipe.data.source))
-        hashes = ["" if part is None else part.fingerprint() for part in self.parts]
+        corpus = load_words(recipe.data.source)
+        self.notes = list(corpus.notes)
+        self._prepare(self._without_leaks(corpus.for_kind(recipe.kind)))
+        parts = (self.train, self.held_out, self.tested)
+        hashes = ["" if part is None else part.fingerprint() for part in parts]
         self.fingerprint = sha256("".join(hashes).encode()).hexdigest()
         self.key = f"{recipe.key()}-{self.fingerprint[:16]}"
 
-    @property
-    def parts(self) -> tuple[WordCorpus | None, ...]:
-        return self.train, self.held_out, self.tested
+    def _without_leaks(self, corpus: WordCorpus) -> WordCorpus:
+        """The texts with leaks treated as the recipe says."""
+        clean, n_leaks = corpus.without_leaks()
+        is_dropped = self.recipe.data.leaks == "drop"
+        if n_leaks:
+            leaks = f"{n_leaks} training texts also sit in another split and were"
+            self.notes.append(
+                f"{leaks} dropped. Keep them with --set data.leaks=keep."
+                if is_dropped
+                else f"WARNING: {leaks} kept, as told: scores on it will be too high."
+            )
+        return clean if is_dropped else corpus
 
     def _prepare(self, corpus: WordCorpus) -> None:
-        """Treats leaks as the recipe says, and holds a slice of train out."""
-        recipe, whole = self.recipe, corpus.for_kind(self.recipe.kind)
-        self.notes = list(corpus.notes)
-        clean, n_leaks = whole.without_leaks()
-        if n_leaks and recipe.data.leaks == "drop":
-            whole = clean
-            self.notes.append(
-                f"{n_leaks} training texts also sit in another split and were dropped. Keep them"
-                " with --set data.leaks=keep."
-            )
-        elif n_leaks:
-            self.notes.append(
-                f"WARNING: {n_leaks} training texts also sit in another split and were kept, as"
-                " told: scores on it will be too high."
-            )
-        self.train, self.held_out = whole.only("train"), None
+        """Divides the texts into those to learn from, to choose the epoch by, to test on."""
+        recipe, is_tagging = self.recipe, self.recipe.kind == "tagging"
+        self.train, self.held_out = corpus.only("train"), None
         if not self.train.examples:
             raise UserError(f"{recipe.data.source} has no training texts.")
-        is_tagging = recipe.kind == "tagging"
         if is_tagging and len(labels_of(self.train.examples)) < 2:
             raise UserError(
                 f"The training texts of {corpus.name} carry one label: nothing to learn."
             )
         self.task = Task(self.train.task, corpus.labels if is_tagging else ())
-        if recipe.training.held_out:
-            self.train, self.held_out = self.train.hold_out(
-                recipe.training.held_out, seed=recipe.seed
-            )
-        found = (whole.only(split) for split in ("test", "valid"))
+        share = recipe.training.held_out
+        if share:
+            self.train, self.held_out = self.train.hold_out(share, seed=recipe.seed)
+        found = (corpus.only(split) for split in ("test", "valid"))
         self.tested = next((part for part in found if part.examples), None)
         if self.tested is None:
             self.notes.append(
@@ -175,23 +171,24 @@ class WordCourse(Course):
             )
 
     def begin(self, context: RunContext) -> Objective:
-        recipe = self.recipe
-        source = pretrained.load(recipe.model.encoder, **recipe.model.attention_choices())
+        recipe, model = self.recipe, self.recipe.model
+        source = pretrained.load(model.encoder, **model.attention_choices())
         torch.manual_seed(recipe.seed)  # the head's first weights
-        network = WordModel(
-            source.encoder, self.task, kind=recipe.kind, dropout=recipe.model.dropout
-        ).to(context.device)
+        network = WordModel(source.encoder, self.task, kind=recipe.kind, dropout=model.dropout)
         self.model = SavedWordModel(
-            network, source.tokenizer, source.name, source.sha256, self.train.cutting
+            network.to(context.device),
+            source.tokenizer,
+            source.name,
+            source.sha256,
+            self.train.cutting,
         )
         self.words = make_word_set(self.train.examples, self.task, source.tokenizer, recipe.kind)
-        validate = None
-        if self.held_out is not None:
-            validate = partial(self._judge, self.held_out)
+        validate = None if self.held_out is None else self._judge
         return WordObjective(network, self.words, recipe, context, validate=validate)
 
-    def _judge(self, held_out: WordCorpus) -> float:
-        found = evaluate_words(self.model.network, self.model.tokenizer, held_out)
+    def _judge(self) -> float:
+        assert self.held_out is not None
+        found = evaluate_words(self.model.network, self.model.tokenizer, self.held_out)
         return float(getattr(found, held_out_score(self.recipe)[1]))
 
     def test(self, state: RunState, context: RunContext) -> Run:
@@ -233,6 +230,5 @@ class WordCourse(Course):
     def load(self, folder: Path) -> tuple[str, Run]:
         model = load_word_model(folder)
         scores = read_as(folder / "scores.json", dict[str, Any], advice="Choose another --out.")
-        return str(model.facts.get("key")), Run(
-            folder, (model,), scores, tuple(model.facts["notes"])
-        )
+        notes = tuple(model.facts["notes"])
+        return str(model.facts.get("key")), Run(folder, (model,), scores, notes)

@@ -66,9 +66,6 @@ class TagScores:
         numbers = {"accuracy": self.accuracy, "interval": self.interval}
         return one_line(self, task=self.task, n_words=self.n_words, **numbers)
 
-    def f1_of(self, label: str) -> LabelScores:
-        return next(one for one in self.labels if one.label == label)
-
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -103,8 +100,7 @@ def score_tags(
     by_text = _confusions(labels, gold, answers)  # (text, gold, answer)
     total = by_text.sum(0)
     draws = draw_texts(len(by_text), seed=seed)  # (resample, text)
-    flat = by_text.reshape(len(by_text), -1)
-    resampled = (draws @ flat).reshape(len(draws), *total.shape)
+    resampled = np.tensordot(draws, by_text, axes=1)  # (resample, gold, answer)
     among = classes_of(total)
     among[-1] = False  # "no answer" is no label to be averaged over
     entities = _entity_scores(gold, answers, draws) if is_bio(labels) else {}
@@ -117,9 +113,7 @@ def score_tags(
         macro_f1=float(macro_f1(total, among)),
         macro_f1_interval=interval(macro_f1(resampled, among)),
         majority=float(total.sum(1).max() / total.sum()),
-        labels=tuple(
-            _label_scores(label, number, total, resampled) for number, label in enumerate(labels)
-        ),
+        labels=_label_scores(labels, total, resampled),
         **entities,
     )
 
@@ -159,12 +153,10 @@ def draw_texts(n_texts: int, *, seed: int) -> Floats:
 def _confusions(labels: Sequence[str], gold: Tags, answers: Tags) -> Counts:
     """Of each text its words by (gold, answer); the last class is a word without an answer."""
     number: dict[str | None, int] = {label: place for place, label in enumerate(labels)}
-    nothing = len(labels)
-    by_text = []
+    nothing, by_text = len(labels), []
     for tags, found in zip(gold, answers, strict=True):
-        wanted = [number[tag] for tag in tags]
         given = [number.get(tag, nothing) for tag in found]
-        by_text.append(confusion(wanted, given, nothing + 1))
+        by_text.append(confusion([number[tag] for tag in tags], given, nothing + 1))
     return np.stack(by_text)
 
 
@@ -173,20 +165,22 @@ def _accuracy(counts: np.ndarray[Any, Any]) -> Floats:
     return np.asarray(hits / np.maximum(counts.sum((-2, -1)), 1), float)
 
 
-def _label_scores(label: str, number: int, total: Counts, resampled: Floats) -> LabelScores:
-    n_gold, n_found = total[number].sum(), total[:, number].sum()
-    hits = total[number, number]
-    f1 = f1_from(
-        resampled[:, number, number], resampled[:, :, number].sum(1), resampled[:, number].sum(1)
+def _label_scores(
+    labels: Sequence[str], total: Counts, resampled: Floats
+) -> tuple[LabelScores, ...]:
+    hits, n_found, n_gold = (np.asarray(part) for part in _counts_of_labels(total))
+    f1, again = f1_from(hits, n_found, n_gold), f1_from(*_counts_of_labels(resampled))
+    precision, recall = hits / np.maximum(n_found, 1), hits / np.maximum(n_gold, 1)
+    numbers = zip(n_gold.tolist(), precision.tolist(), recall.tolist(), f1.tolist(), strict=True)
+    return tuple(
+        LabelScores(label, *own, interval(f1s))
+        for label, own, f1s in zip(labels, numbers, again.T, strict=False)  # less "no answer"
     )
-    return LabelScores(
-        label,
-        n=int(n_gold),
-        precision=float(hits / max(n_found, 1)),
-        recall=float(hits / max(n_gold, 1)),
-        f1=float(f1_from(hits, n_found, n_gold)),
-        f1_interval=interval(f1),
-    )
+
+
+def _counts_of_labels(counts: np.ndarray[Any, Any]) -> tuple[Any, Any, Any]:
+    """Words found right, found, meant. (…, gold, answer) → (…, label)"""
+    return np.diagonal(counts, axis1=-2, axis2=-1), counts.sum(-2), counts.sum(-1)
 
 
 def f1_from(hits: Any, n_found: Any, n_gold: Any) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import overload
 
@@ -89,15 +90,10 @@ class Tagger:
         self, texts: Iterable[Asked], *, bad_texts: str = "empty"
     ) -> Iterator[WordPrediction]:
         """The same for any number of texts, as they come."""
-        first = 1
-        waiting: list[Asked] = []
-        for text in texts:
-            waiting.append(text)
-            if len(waiting) == _AT_ONCE:
-                yield from self._predict(waiting, bad_texts=bad_texts, first=first)
-                first += len(waiting)
-                waiting = []
-        yield from self._predict(waiting, bad_texts=bad_texts, first=first)
+        waiting, first = iter(texts), 1
+        while some := list(islice(waiting, _AT_ONCE)):
+            yield from self._predict(some, bad_texts=bad_texts, first=first)
+            first += len(some)
 
     def _predict(
         self, texts: Sequence[Asked], *, bad_texts: str, first: int = 1
@@ -108,18 +104,18 @@ class Tagger:
         problems = find_problems(written, [None] * len(written), first=first)
         if problems and bad_texts == "stop":
             raise UserError(next(iter(problems.values())))
-        good = [place for place in range(len(texts)) if place not in problems]
-        cut = [self._cut(texts[place]) for place in good]
+        cut = [self._cut(text) for place, text in enumerate(texts) if place not in problems]
         words = [[word.written for word in own] for own in cut]
         windows = make_windows(words, self.model.tokenizer, self.kind)
-        answers = answer_texts(self.network, windows)
-        found = {}
-        for place, own, read, answer in zip(good, cut, windows, answers, strict=True):
-            found[place] = self._prediction(written_text(written[place]), own, read, answer)
-        for place, problem in problems.items():
-            text = written_text(written[place])
-            found[place] = WordPrediction(text, self.task.name, self.kind, problem=problem)
-        return [found[place] for place in range(len(texts))]
+        answered = zip(cut, windows, answer_texts(self.network, windows), strict=True)
+        found = []
+        for place, text in enumerate(map(written_text, written)):
+            if place in problems:
+                problem = problems[place]
+                found.append(WordPrediction(text, self.task.name, self.kind, problem=problem))
+            else:
+                found.append(self._prediction(text, *next(answered)))
+        return found
 
     def _cut(self, text: Asked) -> tuple[CutWord, ...]:
         if isinstance(text, str):
