@@ -17,9 +17,8 @@ from litotes.training.pretraining.texts import (
     FOLLOWS,
     RANDOM,
     Line,
-    PairReader,
     PieceStore,
-    TextReader,
+    Reader,
     make_blocks,
     open_store,
     write_store,
@@ -55,7 +54,8 @@ def test_a_store_holds_every_piece_and_where_words_begin(tiny: Pretrained, tmp_p
     texts = ["the queues", "tea tea!", "it is " * 100]
     store = store_of(lines_of(texts), tiny.tokenizer, tmp_path)
     whole = tiny.tokenizer.encode_whole(texts)
-    for start, end, text in zip(store.starts, store.ends, whole, strict=True):
+    ends = store.lines[:, 0].tolist()
+    for start, end, text in zip([0, *ends], ends, whole, strict=False):
         ids, continues = store.read(start, end)
         assert ids.tolist() == text.ids
         assert continues.tolist() == text.continues
@@ -69,13 +69,13 @@ def test_a_store_holds_every_piece_and_where_words_begin(tiny: Pretrained, tmp_p
 @pytest.mark.parametrize("room", [4, 9, 500])
 def test_blocks_hold_every_piece_once(store: PieceStore, room: int, join_lines: bool) -> None:
     blocks = make_blocks(store, room, join_lines=join_lines)
-    lengths = blocks.ends - blocks.starts
-    assert lengths.min() > 0
-    assert lengths.max() <= room
-    assert (blocks.starts[0], blocks.ends[-1]) == (0, len(store.pieces))
-    assert (blocks.starts[1:] == blocks.ends[:-1]).all()
-    borders = store.ends[np.flatnonzero(np.diff(store.documents))]
-    assert set(borders) <= set(blocks.ends), "a block spans two documents"
+    starts, ends = blocks.rows[:, 0], blocks.rows[:, 1]
+    assert blocks.lengths.min() > 0
+    assert blocks.lengths.max() <= room
+    assert (starts[0], ends[-1]) == (0, len(store.pieces))
+    assert (starts[1:] == ends[:-1]).all()
+    borders = store.lines[np.flatnonzero(np.diff(store.lines[:, 1])), 0]
+    assert set(borders) <= set(ends), "a block spans two documents"
     if room == 500:
         assert len(blocks) == (3 if join_lines else 10)  # a line without a piece is none
 
@@ -87,9 +87,9 @@ def test_equal_texts_are_on_the_same_side(tiny: Pretrained, tmp_path: Path, shar
     learned, held = blocks.hold_out(share)
     assert len(learned) + len(held) == 200
     assert share - 0.05 < len(held) / 200 < share + 0.1
-    assert not set(learned.keys) & set(held.keys)
+    assert not set(learned.rows[:, 3]) & set(held.rows[:, 3])
     again, _ = blocks.hold_out(share)
-    assert (again.starts == learned.starts).all()
+    assert (again.rows == learned.rows).all()
 
 
 def test_one_text_cannot_be_divided(tiny: Pretrained, tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_counts_are_those_of_the_pieces(store: PieceStore) -> None:
 
 
 def test_a_text_stands_in_its_frame(tiny: Pretrained, store: PieceStore) -> None:
-    reader = TextReader(make_blocks(store, 90, join_lines=False), tiny.tokenizer.frame(pair=False))
+    reader = Reader(make_blocks(store, 90, join_lines=False), tiny.tokenizer.frame(pair=False))
     (expected,) = tiny.tokenizer.encode(["the tea is great"])
     found = reader.read(0, GENERATOR)
     assert (found.ids.tolist(), found.segments.tolist()) == (expected.ids, expected.segments)
@@ -118,7 +118,7 @@ def test_half_of_the_pairs_follow(tiny: Pretrained, tmp_path: Path) -> None:
     tokenizer = tiny.tokenizer
     blocks = make_blocks(store, 5, join_lines=True)
     pair, single = tokenizer.frame(pair=True), tokenizer.frame(pair=False)
-    reader = PairReader(blocks, pair, single, room=5)
+    reader = Reader(blocks, single, pair, room=5)
     generator = torch.Generator().manual_seed(0)
     found = [reader.read(place % len(blocks), generator) for place in range(2000)]
     for text in found:
@@ -137,7 +137,7 @@ def test_a_line_alone_is_read_as_one_text(tiny: Pretrained, tmp_path: Path) -> N
     store = store_of(lines_of(["tea"], ["queue"]), tiny.tokenizer, tmp_path)
     blocks = make_blocks(store, 9, join_lines=True)
     pair, single = tiny.tokenizer.frame(pair=True), tiny.tokenizer.frame(pair=False)
-    text = PairReader(blocks, pair, single, room=9).read(0, GENERATOR)
+    text = Reader(blocks, single, pair, room=9).read(0, GENERATOR)
     assert text.ids.tolist() == tiny.tokenizer.encode(["tea"])[0].ids
     assert text.follows == MISSING
 
@@ -146,4 +146,4 @@ def test_one_document_has_no_other(tiny: Pretrained, tmp_path: Path) -> None:
     store = store_of(lines_of(["tea"] * 20), tiny.tokenizer, tmp_path)
     frame = tiny.tokenizer.frame(pair=True)
     with pytest.raises(UserError, match="at least two documents"):
-        PairReader(make_blocks(store, 4, join_lines=True), frame, frame, room=4)
+        Reader(make_blocks(store, 4, join_lines=True), frame, frame, room=4)

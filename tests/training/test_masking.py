@@ -35,7 +35,7 @@ def framed_texts(tokenizer: PieceTokenizer, n_pieces: int) -> list[FramedText]:
     frame = tokenizer.frame(pair=False)
     texts, n_found = [], 0
     for text in tokenizer.encode_whole(prose):
-        texts.append(frame_text(frame, np.array(text.ids), np.array(text.continues)))
+        texts.append(frame_text(frame, (np.array(text.ids), np.array(text.continues))))
         n_found += len(text.ids)
     return texts * (n_pieces // n_found + 1)
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from litotes.core.errors import UserError
-from litotes.core.figures import GAP
+from litotes.core.figures import GAP, hide_frame, new_figure
 from litotes.core.json_text import read_as
 from litotes.core.progress import Watch
 from litotes.core.storage import (
@@ -56,9 +56,7 @@ from litotes.training.pretraining.masking import MaskedText, Masker, find_mask, 
 from litotes.training.pretraining.texts import (
     TOKENIZER,
     Blocks,
-    PairReader,
     Reader,
-    TextReader,
     Texts,
     make_blocks,
     open_store,
@@ -213,20 +211,7 @@ class PretrainCourse(Course):
 
     def begin(self, context: RunContext) -> Objective:
         recipe, folder = self.recipe, context.folder / TEXTS
-        found = Checkpoints(context.folder / "checkpoints", key="").stored_key()
-        # only the texts of a run that has a checkpoint are known to be of this recipe
-        if context.processes.is_first and (found is None or not is_complete(folder)):
-            if folder.exists():  # of a run that was killed
-                remove_folder(folder)
-            tokenizer = self._choose_tokenizer(context.watch)
-            write_store(folder, self.texts, tokenizer, watch=context.watch)
-        context.processes.wait()
-        self.key = f"{recipe.key()}-{store_key(folder)}"
-        if found is not None and found != self.key:
-            raise UserError(
-                f"{context.folder}: the texts are no longer those that the run began with, and its"
-                " copy of them is damaged. Choose another --out."
-            )
+        self._write_texts(context)
         self._open(folder / TOKENIZER)
         store = open_store(folder)
         n_special = len(self.tokenizer.frame(pair=recipe.objective.next_sentence))
@@ -238,8 +223,7 @@ class PretrainCourse(Course):
         # the same texts with the same pieces to guess, for all of the run
         seed = derive_seed(recipe.seed, "held out")
         asked = read_masked(self._reader(self.held), masker, range(len(self.held)), seed=seed)
-        counts = self.learned.count_pieces(self.tokenizer.n_vocabulary)
-        self.held_out = HeldOut(asked, counts)
+        self.held_out = HeldOut(asked, self.learned.count_pieces(self.tokenizer.n_vocabulary))
         return MaskedLanguage(
             self.model.to(context.device),
             self._reader(self.learned),
@@ -248,6 +232,24 @@ class PretrainCourse(Course):
             recipe,
             context,
         )
+
+    def _write_texts(self, context: RunContext) -> None:
+        """Keeps the texts as pieces; those of a run that goes on must be those it began with."""
+        folder = context.folder / TEXTS
+        found = Checkpoints(context.folder / "checkpoints", key="").stored_key()
+        # only the texts of a run that has a checkpoint are known to be of this recipe
+        if context.processes.is_first and (found is None or not is_complete(folder)):
+            if folder.exists():  # of a run that was killed
+                remove_folder(folder)
+            tokenizer = self._choose_tokenizer(context.watch)
+            write_store(folder, self.texts, tokenizer, watch=context.watch)
+        context.processes.wait()
+        self.key = f"{self.recipe.key()}-{store_key(folder)}"
+        if found is not None and found != self.key:
+            raise UserError(
+                f"{context.folder}: the texts are no longer those that the run began with, and its"
+                " copy of them is damaged. Choose another --out."
+            )
 
     def _choose_tokenizer(self, watch: Watch) -> PieceTokenizer:
         """That of the encoder, or of another one, or one learned from the texts."""
@@ -278,11 +280,10 @@ class PretrainCourse(Course):
         self.tokenizer = PieceTokenizer(file, max_pieces=most)
 
     def _reader(self, blocks: Blocks) -> Reader:
-        single = self.tokenizer.frame(pair=False)
+        single, pair = (self.tokenizer.frame(pair=is_pair) for is_pair in (False, True))
         if not self.recipe.objective.next_sentence:
-            return TextReader(blocks, single)
-        pair = self.tokenizer.frame(pair=True)
-        return PairReader(blocks, pair, single, self.tokenizer.max_pieces - len(pair))
+            return Reader(blocks, single)
+        return Reader(blocks, single, pair, self.tokenizer.max_pieces - len(pair))
 
     def test(self, state: RunState, context: RunContext) -> Run:
         spec, learned, held = self.model.encoder.spec, self.learned, self.held
@@ -292,7 +293,7 @@ class PretrainCourse(Course):
                 f" {spec.weighting!r} in `litotes train` too. transformers knows softmax alone and"
                 " would compute something else."
             )
-        scores = self.held_out.score(self.held_out.measure(self.model)).as_json() | {
+        scores = self.held_out.score(self.held_out.measure(self.model)) | {
             "history": state.history,
             "texts": {"learned_from": len(learned), "held_out": len(held)},
             "pieces": {"learned_from": learned.n_pieces, "held_out": held.n_pieces},
@@ -349,43 +350,37 @@ def scratch_spec(recipe: PretrainRecipe, tokenizer: PieceTokenizer) -> EncoderSp
             f"The tokenizer of {scratch.tokenizer} has no {' or '.join(_PADDINGS)}. Choose another,"
             ' or model.scratch.tokenizer = "trained".'
         )
+    same = {"width", "n_layers", "n_attention_heads", "n_positions", "dropout"}
     return EncoderSpec(
         family="bert",
         n_vocabulary=tokenizer.n_vocabulary,
-        width=scratch.width,
-        n_layers=scratch.n_layers,
-        n_attention_heads=scratch.n_attention_heads,
         inner_width=scratch.inner_width or 4 * scratch.width,
-        n_positions=scratch.n_positions,
         n_segments=2,
-        dropout=scratch.dropout,
         attention_dropout=scratch.dropout,
         padding_piece=padding,
         weighting=recipe.model.weighting,
         weighting_options=recipe.model.weighting_options,
+        **scratch.model_dump(include=same),
     )
 
 
 def draw_curve(history: Sequence[Mapping[str, Any]], *, unigram: float) -> Figure:
     """Perplexity, on a logarithmic scale, against steps. unigram: drawn for comparison."""
-    from matplotlib.figure import Figure  # takes half a second; only pictures need it
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    from matplotlib.ticker import LogLocator, NullFormatter
 
-    picture = Figure(figsize=(6.4, 4.0), layout="constrained")
+    picture = new_figure(6.4, 4.0)
     ax = picture.subplots()
-    steps = [line["step"] for line in history]
-    values = [line["perplexity"] for line in history]
+    steps, values = ([line[key] for line in history] for key in ("step", "perplexity"))
     ax.axhline(unigram, color=GAP, linestyle="--", linewidth=1, label="by frequency alone")
     ax.plot(steps, values, "o-", color=CURVE, markersize=4, label="held out")
     ax.set_yscale("log")
     # a curve often stays within a power of ten, and an axis with one number says nothing
     ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 5)))
-    ax.yaxis.set_major_formatter(FuncFormatter(_number))
+    ax.yaxis.set_major_formatter(_number)
     ax.yaxis.set_minor_formatter(NullFormatter())
     ax.set_xlabel("step")
     ax.set_ylabel("perplexity of the chosen pieces")
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
+    hide_frame(ax)
     ax.legend(frameon=False, fontsize=8)
     return picture
 

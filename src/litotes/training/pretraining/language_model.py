@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from litotes.core.errors import UserError
+from litotes.core.errors import UserError, reason_of
+from litotes.core.numbers import Counts, Floats
 from litotes.core.registry import pick
-from litotes.core.text import one_line
 from litotes.core.values import MISSING
 from litotes.encoder.encoder import ACTIVATIONS, Encoder
 from litotes.encoder.families import FAMILIES, EncoderSpec
@@ -37,11 +36,6 @@ class OutputNames:
     bias: str
     decoder: str
     activation: str | None = None
-
-    @property
-    def layers(self) -> dict[str, str]:
-        """By our names."""
-        return {"dense": self.dense, "norm": self.norm}
 
 
 _LM_HEAD = OutputNames(
@@ -192,19 +186,21 @@ def load_heads(model: LanguageModel, tensors: Mapping[str, Tensor], where: str) 
     """Copies the output layer of a checkpoint, as far as it is there; gives notes for the user."""
     family = model.encoder.spec.family
     named = normalise_names(tensors, FAMILIES[family].prefix)
-    names = output_names(family)
+    names, notes = output_names(family), []
     if names.bias not in named and f"{names.decoder}.bias" in named:
         named[names.bias] = named[f"{names.decoder}.bias"]  # the same, under its second name
-    notes = []
     for part, weights in _family_names(model).items():
-        found = [theirs for theirs in weights.values() if theirs in named]
+        found = {ours: named[theirs] for ours, theirs in weights.items() if theirs in named}
         if not found:
             notes.append(f"{where} has no weights of its {part}: it starts with random ones.")
-        elif len(found) < len(weights):
-            missing = next(theirs for theirs in weights.values() if theirs not in named)
-            raise UserError(f"{where}: the weight {missing!r} of its {part} is missing.")
-        else:
-            _copy(model, {ours: named[theirs] for ours, theirs in weights.items()}, where)
+        elif missing := sorted(weights.keys() - found.keys()):
+            raise UserError(
+                f"{where}: the weight {weights[missing[0]]!r} of its {part} is missing."
+            )
+        try:
+            model.load_state_dict(found, strict=False)
+        except RuntimeError as error:  # of other shapes than the encoder's description says
+            raise UserError(f"{where}: {reason_of(error)}") from error
     decoder = named.get(f"{names.decoder}.weight")
     if decoder is not None and not torch.equal(decoder, model.encoder.embeddings.piece.weight):
         notes.append(
@@ -219,10 +215,9 @@ def family_tensors(model: LanguageModel) -> dict[str, Tensor]:
 
     What a weighting has learned, which no family has a name for, keeps ours.
     """
-    encoder = model.encoder
+    encoder, state = model.encoder, model.state_dict()
     prefix = FAMILIES[encoder.spec.family].prefix
     tensors = {f"{prefix}{name}": tensor for name, tensor in to_family_tensors(encoder).items()}
-    state = model.state_dict()
     for weights in _family_names(model).values():
         for ours, theirs in weights.items():
             name = f"{prefix}{theirs}" if theirs.startswith(POOLER) else theirs
@@ -233,31 +228,20 @@ def family_tensors(model: LanguageModel) -> dict[str, Tensor]:
 def _family_names(model: LanguageModel) -> dict[str, dict[str, str]]:
     """Of each part beside the encoder: the names of its weights, the family's by ours."""
     names = output_names(model.encoder.spec.family)
-    output = {"heads.output.bias": names.bias}
-    for ours, theirs in names.layers.items():
-        for kind in ("weight", "bias"):
-            output[f"heads.output.{ours}.{kind}"] = f"{theirs}.{kind}"
-    parts = {"output layer": output}
+    output = _of_layers("heads.output.", dense=names.dense, norm=names.norm)
+    parts = {"output layer": output | {"heads.output.bias": names.bias}}
     if model.next_sentence:
-        layers = {"pooler": POOLER, "output": NEXT_SENTENCE}
-        parts["next-sentence layer"] = {
-            f"heads.next_sentence.{ours}.{kind}": f"{theirs}.{kind}"
-            for ours, theirs in layers.items()
-            for kind in ("weight", "bias")
-        }
+        layers = _of_layers("heads.next_sentence.", pooler=POOLER, output=NEXT_SENTENCE)
+        parts["next-sentence layer"] = layers
     return parts
 
 
-def _copy(model: LanguageModel, values: Mapping[str, Tensor], where: str) -> None:
-    state = model.state_dict()
-    with torch.no_grad():
-        for name, value in values.items():
-            if value.shape != state[name].shape:
-                raise UserError(
-                    f"{where}: the weights of {name!r} have shape {tuple(value.shape)}, the"
-                    f" encoder's description says {tuple(state[name].shape)}."
-                )
-            state[name].copy_(value)
+def _of_layers(prefix: str, **layers: str) -> dict[str, str]:
+    return {
+        f"{prefix}{ours}.{kind}": f"{theirs}.{kind}"
+        for ours, theirs in layers.items()
+        for kind in ("weight", "bias")
+    }
 
 
 # How well pieces of held-out texts are guessed, always the same pieces.
@@ -269,34 +253,13 @@ def _copy(model: LanguageModel, values: Mapping[str, Tensor], where: str) -> Non
 
 
 @dataclass(frozen=True)
-class GuessScores:
-    """What a model makes of the held-out texts.
+class Measurement:
+    """The losses of the chosen pieces, summed by text (text,), and how many were guessed right.
 
-    interval: 95 % bootstrap interval of the perplexity, over texts. unigram: the perplexity of
-    guessing each piece by how common it is in the texts learned from. accuracy: of the likeliest
-    piece. next_sentence: accuracy of what follows what, None where it is not asked.
+    next_sentence: accuracy of what follows what, None where it is not asked.
     """
 
-    n_texts: int
-    n_pieces: int
-    perplexity: float
-    interval: tuple[float, float]
-    unigram: float
-    accuracy: float
-    next_sentence: float | None = None
-
-    def __repr__(self) -> str:
-        return one_line(self, **self.as_json())
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """The losses of the chosen pieces, summed by text (text,), and how many were guessed right."""
-
-    losses: NDArray[np.float64]
+    losses: Floats
     n_pieces: int
     n_right: int
     n_pairs: int
@@ -321,7 +284,7 @@ class HeldOut:
     counts: how often each piece occurs in the texts learned from. (piece of the vocabulary,)
     """
 
-    def __init__(self, texts: Sequence[MaskedText], counts: NDArray[np.int64]) -> None:
+    def __init__(self, texts: Sequence[MaskedText], counts: Counts) -> None:
         self.texts = texts
         self.n_chosen = np.array([len(text.places) for text in texts])  # (text,)
         if not self.n_chosen.any():
@@ -348,19 +311,23 @@ class HeldOut:
                 counts += _count_right(guesses, masked)
         return Measurement(np.concatenate(losses), int(self.n_chosen.sum()), *counts.tolist())
 
-    def score(self, found: Measurement) -> GuessScores:
-        """A measurement with what is needed to judge it."""
-        return GuessScores(
-            n_texts=len(self.texts),
-            n_pieces=found.n_pieces,
-            perplexity=found.perplexity,
-            interval=self._interval(found.losses),
-            unigram=self.unigram,
-            accuracy=found.accuracy,
-            next_sentence=found.next_sentence,
-        )
+    def score(self, found: Measurement) -> dict[str, Any]:
+        """A measurement with what is needed to judge it.
 
-    def _interval(self, losses: NDArray[np.float64]) -> tuple[float, float]:
+        interval: 95 % bootstrap interval of the perplexity, over texts. unigram: the perplexity of
+        guessing each piece by how common it is in the texts learned from.
+        """
+        return {
+            "n_texts": len(self.texts),
+            "n_pieces": found.n_pieces,
+            "perplexity": found.perplexity,
+            "interval": self._interval(found.losses),
+            "unigram": self.unigram,
+            "accuracy": found.accuracy,
+            "next_sentence": found.next_sentence,
+        }
+
+    def _interval(self, losses: Floats) -> tuple[float, float]:
         """Texts are drawn with replacement."""
         generator = np.random.default_rng(0)
         found = np.empty(N_RESAMPLES)

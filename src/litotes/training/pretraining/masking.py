@@ -72,12 +72,9 @@ class Masker:
         continues = np.concatenate([text.continues for text in texts])
         chosen = self._choose(ids, continues, generator)
         shown = torch.where(chosen, self._replacements(ids, generator), ids)
-        lengths = [len(text.ids) for text in texts]
-        parts = zip(
-            texts, ids.split(lengths), shown.split(lengths), chosen.split(lengths), strict=True
-        )
+        split = [one.split([len(text.ids) for text in texts]) for one in (ids, shown, chosen)]
         masked = []
-        for text, own, own_shown, own_chosen in parts:
+        for text, own, own_shown, own_chosen in zip(texts, *split, strict=True):
             (places,) = own_chosen.nonzero(as_tuple=True)
             segments = torch.tensor(text.segments)
             masked.append(MaskedText(own_shown, segments, places, own[places], text.follows))
@@ -122,15 +119,13 @@ def pack_masked(texts: Sequence[MaskedText], device: torch.device) -> MaskedBatc
     starts = torch.tensor([0, *layout.lengths[:-1]]).cumsum(0)
     of_text = torch.arange(len(texts)).repeat_interleave(n_chosen)  # (chosen piece,)
     places = torch.cat([text.places for text in texts]) + starts[of_text]
-    follows = torch.tensor([text.follows for text in texts])
-
-    def send(tensor: Tensor) -> Tensor:
-        return tensor.to(device, non_blocking=True)
-
-    batch = Batch(
-        pieces=send(torch.cat([text.ids for text in texts])),
-        segments=send(torch.cat([text.segments for text in texts])),
-        layout=layout,
+    together = (
+        torch.cat([text.ids for text in texts]),
+        torch.cat([text.segments for text in texts]),
+        places,
+        torch.cat([text.targets for text in texts]),
+        of_text,
+        torch.tensor([text.follows for text in texts]),
     )
-    targets = torch.cat([text.targets for text in texts])
-    return MaskedBatch(batch, send(places), send(targets), send(of_text), send(follows))
+    pieces, segments, *chosen = (tensor.to(device, non_blocking=True) for tensor in together)
+    return MaskedBatch(Batch(pieces, segments, layout), *chosen)

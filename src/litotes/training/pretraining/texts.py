@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from itertools import islice
@@ -23,7 +23,7 @@ from litotes.core.progress import Watch
 from litotes.core.registry import unknown_name
 from litotes.core.storage import MANIFEST, sha256_of, write_folder
 from litotes.core.values import MISSING
-from litotes.data.corpus import Corpus, text_key
+from litotes.data.corpus import text_key
 from litotes.data.sources import SOURCES, load, options_of
 from litotes.data.tables import kind_of, read_rows
 from litotes.data.tables.files import require_file
@@ -99,10 +99,15 @@ class Texts:
                 " out."
             )
         chosen = corpus.where(variety=where.variety, source=where.source)
-        for example in _training_part(chosen, source):
-            for text in (example.text, example.pair):
-                if text is not None:
-                    yield text, example.group
+        if "train" not in chosen.splits():
+            raise UserError(
+                f"{source} has no training texts for this selection, only"
+                f" {', '.join(chosen.splits())}."
+            )
+        for example in chosen.where(split="train"):
+            yield example.text, example.group
+            if example.pair is not None:
+                yield example.pair, example.group
 
     def _check_file(self, source: str) -> None:
         where = self.settings.where
@@ -146,14 +151,6 @@ def _path_of(source: str) -> Path:
     return Path(source.partition("?")[0]).expanduser()
 
 
-def _training_part(corpus: Corpus, source: str) -> Corpus:
-    if "train" not in corpus.splits():
-        raise UserError(
-            f"{source} has no training texts for this selection, only {', '.join(corpus.splits())}."
-        )
-    return corpus.where(split="train")
-
-
 # Texts as pieces on disk, read through the system's own memory: the texts may be larger than ours.
 #
 #     pieces.bin     int32   a piece's number; bit 30: it continues the word before it
@@ -163,6 +160,7 @@ def _training_part(corpus: Corpus, source: str) -> Corpus:
 # The folder is made once a run, appears when it is whole, and is read again when the run is
 # resumed.
 
+Numbers = NDArray[np.int64]
 CONTINUES = 1 << 30
 PIECES, LINES = "pieces.bin", "lines.bin"
 NOTES, TOKENIZER = "notes.json", "tokenizer.json"
@@ -173,22 +171,15 @@ _AT_ONCE = 1000
 class PieceStore:
     """All pieces of all lines, end to end, mapped from disk.
 
-    pieces: (piece,), as the file has them; ends, documents, keys: (line,)
-    notes: what the user should know about how they were read.
+    pieces: (piece,), as the file has them; lines: where each ends, its document, the hash of its
+    key, (line, 3). notes: what the user should know about how they were read.
     """
 
     pieces: NDArray[np.int32]
-    ends: NDArray[np.int64]
-    documents: NDArray[np.int64]
-    keys: NDArray[np.int64]
+    lines: Numbers
     notes: tuple[str, ...] = ()
 
-    @property
-    def starts(self) -> NDArray[np.int64]:
-        """Where each line begins. (line,)"""
-        return np.concatenate([[0], self.ends[:-1]])
-
-    def read(self, start: int, end: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    def read(self, start: int, end: int) -> tuple[Numbers, NDArray[np.bool_]]:
         """Numbers of pieces, and whether each continues a word. (piece,)"""
         stored = np.array(self.pieces[start:end], dtype=np.int64)
         continues = (stored & CONTINUES) > 0
@@ -211,7 +202,7 @@ def open_store(folder: Path) -> PieceStore:
     lines = np.memmap(folder / LINES, dtype=np.int64, mode="r").reshape(-1, 3)
     pieces = np.memmap(folder / PIECES, dtype=np.int32, mode="r")
     notes = read_as(folder / NOTES, tuple[str, ...], advice="Choose another --out.")
-    return PieceStore(pieces, np.array(lines[:, 0]), lines[:, 1], lines[:, 2], notes)
+    return PieceStore(pieces, lines, notes)
 
 
 def store_key(folder: Path) -> str:
@@ -222,30 +213,23 @@ def store_key(folder: Path) -> str:
 def _write_pieces(
     folder: Path, lines: Iterable[Line], tokenizer: PieceTokenizer, watch: Watch
 ) -> None:
-    n_lines, end = 0, 0
+    n_lines, end, rest = 0, 0, iter(lines)
     with (folder / PIECES).open("wb") as piece_file, (folder / LINES).open("wb") as line_file:
-        for some in _chunks(lines):
+        while some := list(islice(rest, _AT_ONCE)):
             texts = tokenizer.encode_whole([line.text for line in some])
             rows = []
             for line, text in zip(some, texts, strict=True):
-                if not text.ids:
-                    continue
-                numbers = np.array(text.ids, dtype=np.int32)
-                numbers[np.array(text.continues)] |= CONTINUES
-                piece_file.write(numbers.tobytes())
-                end += len(numbers)
-                rows.append((end, line.document, _hash(line.key)))
+                if text.ids:
+                    numbers = np.array(text.ids, dtype=np.int32)
+                    numbers[np.array(text.continues)] |= CONTINUES
+                    piece_file.write(numbers.tobytes())
+                    end += len(numbers)
+                    rows.append((end, line.document, _hash(line.key)))
             line_file.write(np.array(rows, dtype=np.int64).tobytes())
             n_lines += len(some)
             watch("reading texts", n_lines, n_lines, f"{end:,} pieces")
     if not end:
         raise UserError("data.source holds no text at all. Give files with at least one text.")
-
-
-def _chunks(lines: Iterable[Line]) -> Iterator[list[Line]]:
-    rest = iter(lines)
-    while some := list(islice(rest, _AT_ONCE)):
-        yield some
 
 
 def _hash(key: str) -> int:
@@ -276,68 +260,61 @@ class FramedText:
     continues: whether a piece continues a word. follows: FOLLOWS, RANDOM or MISSING.
     """
 
-    ids: NDArray[np.int64]
+    ids: Numbers
     continues: NDArray[np.bool_]
-    segments: NDArray[np.int64]
+    segments: Numbers
     follows: int = MISSING
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """Blocks of a store: where each begins and ends, its document, the key of its first line.
-
-    cuts: where any line, or part of a line that is too long, begins. All but that: (block,)
+    """Blocks of a store. rows: where each begins and ends, its document, the key of its first line,
+    (block, 4). cuts: where any line, or part of a line that is too long, begins.
     """
 
     store: PieceStore
-    starts: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    documents: NDArray[np.int64]
-    keys: NDArray[np.int64]
-    cuts: NDArray[np.int64]
+    rows: Numbers
+    cuts: Numbers
 
     def __len__(self) -> int:
-        return len(self.starts)
+        return len(self.rows)
+
+    @property
+    def lengths(self) -> Numbers:
+        return np.asarray(self.rows[:, 1] - self.rows[:, 0])
 
     @property
     def n_pieces(self) -> int:
-        return int((self.ends - self.starts).sum())
+        return int(self.lengths.sum())
 
-    def where(self, chosen: NDArray[np.bool_]) -> Blocks:
-        """The chosen ones. (block,)"""
-        return Blocks(
-            self.store,
-            self.starts[chosen],
-            self.ends[chosen],
-            self.documents[chosen],
-            self.keys[chosen],
-            self.cuts,
-        )
+    def span(self, place: int) -> tuple[int, int]:
+        """Where a block begins and ends."""
+        return int(self.rows[place, 0]), int(self.rows[place, 1])
 
     def hold_out(self, share: float) -> tuple[Blocks, Blocks]:
         """The rest, and about `share` of the pieces: those whose keys' hashes are the smallest.
 
         Blocks that begin with the same line are on the same side.
         """
-        order = np.argsort(self.keys, kind="stable")
-        n_seen = np.cumsum((self.ends - self.starts)[order])
+        keys = self.rows[:, 3]
+        order = np.argsort(keys, kind="stable")
         n_wanted = min(share * self.n_pieces, MOST_HELD_OUT)
-        last = min(int(np.searchsorted(n_seen, n_wanted)), len(self) - 1)
-        held = self.keys <= self.keys[order[last]]
+        last = min(int(np.searchsorted(self.lengths[order].cumsum(), n_wanted)), len(self) - 1)
+        held = keys <= keys[order[last]]
         if held.all():
             raise UserError(
                 "There are too few different texts to hold some out. Give more texts, or lower"
                 " model.max_pieces."
             )
-        return self.where(~held), self.where(held)
+        return replace(self, rows=self.rows[~held]), replace(self, rows=self.rows[held])
 
-    def count_pieces(self, n_vocabulary: int) -> NDArray[np.int64]:
+    def count_pieces(self, n_vocabulary: int) -> Numbers:
         """How often each piece of the vocabulary occurs. (piece of the vocabulary,)"""
         counts = np.zeros(n_vocabulary, dtype=np.int64)
-        spans = list(zip(self.starts.tolist(), self.ends.tolist(), strict=True))
-        for first in range(0, len(spans), _SPANS_AT_ONCE):
-            some = [self.store.read(*span)[0] for span in spans[first : first + _SPANS_AT_ONCE]]
-            counts += np.bincount(np.concatenate(some), minlength=n_vocabulary)
+        for first in range(0, len(self), _SPANS_AT_ONCE):
+            spans = self.rows[first : first + _SPANS_AT_ONCE, :2].tolist()
+            some = np.concatenate([self.store.read(*span)[0] for span in spans])
+            counts += np.bincount(some, minlength=n_vocabulary)
         return counts
 
 
@@ -350,19 +327,19 @@ _SPANS_AT_ONCE = 4096
 def make_blocks(store: PieceStore, room: int, *, join_lines: bool) -> Blocks:
     """All blocks of at most `room` pieces."""
     parts = _parts(store, room)
-    rows = _join(parts, room) if join_lines else parts
-    starts, ends, documents, keys = np.fromiter(rows, dtype=_ROW).T
+    rows = np.fromiter(_join(parts, room) if join_lines else parts, dtype=_ROW)
     cuts = np.fromiter((part[0] for part in _parts(store, room)), dtype=np.int64)
-    return Blocks(store, starts, ends, documents, keys, cuts)
+    return Blocks(store, rows, cuts)
 
 
 def _parts(store: PieceStore, room: int) -> Iterator[_Row]:
     """Lines, and parts of those that are too long."""
-    lines = np.stack([store.starts, store.ends, store.documents, store.keys], axis=1)
-    for first in range(0, len(lines), _SPANS_AT_ONCE):
-        for start, end, document, key in lines[first : first + _SPANS_AT_ONCE].tolist():
+    start = 0
+    for first in range(0, len(store.lines), _SPANS_AT_ONCE):
+        for end, document, key in store.lines[first : first + _SPANS_AT_ONCE].tolist():
             for cut in range(start, end, room):
                 yield cut, min(cut + room, end), document, key
+            start = end
 
 
 def _join(parts: Iterator[_Row], room: int) -> Iterator[_Row]:
@@ -378,34 +355,22 @@ def _join(parts: Iterator[_Row], room: int) -> Iterator[_Row]:
 
 
 @dataclass(frozen=True)
-class TextReader:
-    """Blocks with special pieces around them."""
+class Reader:
+    """Blocks with special pieces around them.
 
-    blocks: Blocks
-    frame: Frame
-
-    def read(self, place: int, generator: Generator) -> FramedText:
-        """A block as one text; nothing is drawn."""
-        blocks = self.blocks
-        ids, continues = blocks.store.read(blocks.starts[place], blocks.ends[place])
-        return frame_text(self.frame, ids, continues)
-
-
-@dataclass(frozen=True)
-class PairReader:
-    """Blocks as pairs: a block's lines are divided, and in half of the pairs the second half is
-    that of a block from another document (Devlin et al. 2019, arXiv 1810.04805, §3.1, task 2).
-
-    A block of a single line is read as one text: nothing follows in it.
+    pair: blocks are read as pairs of at most `room` pieces: a block's lines are divided, and in
+    half of the pairs the second half is that of a block from another document (Devlin et al. 2019,
+    arXiv 1810.04805, §3.1, task 2). A block of a single line is read as one text: nothing follows
+    in it.
     """
 
     blocks: Blocks
-    frame: Frame
     single: Frame
-    room: int
+    pair: Frame | None = None
+    room: int = 0
 
     def __post_init__(self) -> None:
-        if len(np.unique(self.blocks.documents)) < 2:
+        if self.pair is not None and len(np.unique(self.blocks.rows[:, 2])) < 2:
             raise UserError(
                 "objective.next_sentence needs blocks of at least two documents, to learn from and"
                 " held out: divide the text by blank lines, give more of it, or raise"
@@ -413,31 +378,24 @@ class PairReader:
             )
 
     def read(self, place: int, generator: Generator) -> FramedText:
-        blocks = self.blocks
-        start, end = int(blocks.starts[place]), int(blocks.ends[place])
-        middle = self._cut(start, end, generator)
-        if middle is None:
-            return frame_text(self.single, *blocks.store.read(start, end))
+        """What is drawn depends on the generator alone; without pairs nothing is."""
+        store, (start, end) = self.blocks.store, self.blocks.span(place)
+        middle = None if self.pair is None else self._cut(start, end, generator)
+        if self.pair is None or middle is None:
+            return frame_text(self.single, store.read(start, end))
         follows = RANDOM if _draw(2, generator) else FOLLOWS
         second = (middle, end) if follows == FOLLOWS else self._other(place, generator)
-        first_ids, first_continues = blocks.store.read(start, middle)
-        left = self.room - len(first_ids)
-        second_ids, second_continues = blocks.store.read(*second)
-        return frame_pair(
-            self.frame,
-            (first_ids, first_continues),
-            (second_ids[:left], second_continues[:left]),
-            follows,
-        )
+        left = self.room - (middle - start)
+        ids, continues = store.read(*second)
+        read = (ids[:left], continues[:left])
+        return frame_text(self.pair, store.read(start, middle), read, follows=follows)
 
     def _other(self, place: int, generator: Generator) -> tuple[int, int]:
         """The second half of a block from another document."""
-        blocks = self.blocks
-        while True:
-            other = _draw(len(blocks), generator)
-            if blocks.documents[other] != blocks.documents[place]:
-                break
-        start, end = int(blocks.starts[other]), int(blocks.ends[other])
+        documents, other = self.blocks.rows[:, 2], place
+        while documents[other] == documents[place]:
+            other = _draw(len(documents), generator)
+        start, end = self.blocks.span(other)
         middle = self._cut(start, end, generator)
         return (start if middle is None else middle), end
 
@@ -449,30 +407,26 @@ class PairReader:
         return int(self.blocks.cuts[first + _draw(int(last - first), generator)])
 
 
-Reader = TextReader | PairReader
-
-_Content = tuple[NDArray[np.int64], NDArray[np.bool_]]
-
-
-def frame_text(frame: Frame, ids: NDArray[np.int64], continues: NDArray[np.bool_]) -> FramedText:
-    """One text between its special pieces."""
-    framed = np.array([*frame.before, *ids, *frame.after], dtype=np.int64)
-    flags = np.zeros(len(framed), dtype=np.bool_)
-    flags[len(frame.before) :][: len(ids)] = continues
-    return FramedText(framed, flags, np.zeros_like(framed))
+_Content = tuple[Numbers, NDArray[np.bool_]]
+"""Pieces, and whether each continues a word."""
 
 
-def frame_pair(frame: Frame, first: _Content, second: _Content, follows: int) -> FramedText:
-    """Two texts between their special pieces."""
-    n_first = len(frame.before) + len(first[0]) + len(frame.between)
-    ids = [frame.before, first[0], frame.between, second[0], frame.after]
-    framed = np.concatenate([np.array(part, dtype=np.int64) for part in ids])
-    flags = np.zeros(len(framed), dtype=np.bool_)
-    flags[len(frame.before) :][: len(first[0])] = first[1]
-    flags[n_first:][: len(second[0])] = second[1]
-    segments = np.zeros_like(framed)
-    segments[n_first:] = frame.second_segment
-    return FramedText(framed, flags, segments, follows)
+def frame_text(
+    frame: Frame, first: _Content, second: _Content | None = None, *, follows: int = MISSING
+) -> FramedText:
+    """One text, or two, between their special pieces."""
+    parts = [_special(frame.before), first]
+    if second is not None:
+        parts += [_special(frame.between), second]
+    ids, continues = map(np.concatenate, zip(*parts, _special(frame.after), strict=True))
+    segments = np.zeros_like(ids)
+    if second is not None:
+        segments[sum(len(own) for own, _ in parts[:3]) :] = frame.second_segment
+    return FramedText(ids, continues, segments, follows)
+
+
+def _special(pieces: Sequence[int]) -> _Content:
+    return np.array(pieces, dtype=np.int64), np.zeros(len(pieces), dtype=np.bool_)
 
 
 def _draw(n: int, generator: Generator) -> int:
