@@ -16,11 +16,13 @@ import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
+from inspect import signature
 from pathlib import Path
 
 import pytest
 from snippet_runner import OUTPUT, fork, run_command, run_program
 
+import litotes
 from litotes.cli.main import main, make_parser
 from litotes.data.tables import read_rows
 from litotes.study.plan import read_study
@@ -259,6 +261,36 @@ def test_every_file_is_named_in_one_way_and_shown_or_read() -> None:
     for file in DOCS.rglob("*.*"):
         assert re.fullmatch(r"README|[a-z0-9-]+", file.stem), file
         assert file.name in named, file
+
+
+NAMED = re.compile(
+    r"(?<![\w./-])((?:bench|deploy|recipes|reproduction|src/litotes|tests)/[\w./-]*\w)"
+)
+INVENTED = ("mine.py", "tempered.py", "rivals", "edition-6.json")
+"""Files of examples, and of runs."""
+
+
+@pytest.mark.parametrize("page", LINKED, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_and_scripts_that_are_named_exist(page: Path) -> None:
+    text = page.read_text("utf-8")
+    for name in NAMED.findall(text):
+        assert (ROOT / name).exists() or name.endswith(INVENTED), name
+    for module in re.findall(r"-m ((?:reproduction|bench)[\w.]*\w)", text):
+        assert find_spec(module), module
+
+
+def test_the_reference_lists_every_public_name_as_it_is_called() -> None:
+    (table,) = re.findall(
+        r"^\| name \|.*?\n\n", (DOCS / "reference" / "api.md").read_text("utf-8"), re.M | re.S
+    )
+    calls = re.findall(
+        r"`(\w+)(?:\(([^)]*)\))?`", "".join(re.findall(r"^\|([^|]*)\|", table, re.M))
+    )
+    assert {name for name, _ in calls} == set(litotes.__all__)
+    for name, arguments in calls:
+        if arguments:
+            given = [part.split("=")[0].strip() for part in arguments.split(",")]
+            assert set(given) <= set(signature(getattr(litotes, name)).parameters), name
 
 
 def test_there_are_commands_to_check() -> None:
