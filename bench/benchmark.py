@@ -129,7 +129,8 @@ class Benchmark:
         """
         # Workers use what both kinds of session have
         session = cast("OnnxSession", self._baseline_session(precision, 1))
-        return self._from_texts(Workers(session, n_workers).logits)
+        workers = Workers(session, n_workers)
+        return self._from_texts(lambda texts: workers.compute(texts).logits)
 
     def rival(self, name: str, n_streams: int) -> Rival:
         """One of RIVALS, on all cores."""
@@ -161,7 +162,8 @@ class Benchmark:
     def own_workers(self, name: str, n_workers: int) -> LogitFunction:
         """The same for texts of any length, as `Predictor` runs it."""
         session = OnnxSession.load(self.own_file(name))
-        return self._from_texts(Workers(session, n_workers).logits)
+        workers = Workers(session, n_workers)
+        return self._from_texts(lambda texts: workers.compute(texts).logits)
 
     def own_file(self, name: str) -> Path:
         kind, precision = OWN[name]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+from dataclasses import asdict
 from pathlib import Path
 from random import Random
 
@@ -34,7 +35,8 @@ def write_light(out: Path, *, model: str = BUILTIN, n_texts: int = N_TEXTS) -> N
     result, content = export_model(folder, INT16, source="sampler", n_texts=n_texts)
     check_losses(result.losses, INT16)
     note = {"file": FILE, "sha256": hashlib.sha256(content).hexdigest(), "precision": INT16}
-    note |= result.note() | {MADE_FROM: folder.stated_hashes}
+    note |= {"measured_on": result.measured_on, MADE_FROM: folder.stated_hashes}
+    note["loss"] = {loss.task: asdict(loss) for loss in result.losses}
     write_bytes(out / FILE, content)
     write_bytes(out / NOTE, json_bytes(note))
     for loss in result.losses:

@@ -64,7 +64,7 @@ def difference(session: OnnxSession, group: list[Pieces]) -> float:
     alone = [session.logits([text]) for text in group]
     return max(
         float(np.abs(together[task] - np.concatenate([one[task] for one in alone])).max())
-        for task in session.tasks
+        for task in session.n_outputs
     )
 
 
@@ -104,7 +104,7 @@ def test_neighbours_do_not_matter(
     for session, most in ((exact, 1e-5), (small, 0)):
         assert difference(session, group) <= most
         here, there = session.logits(group), session.logits([group[place] for place in order])
-        for task in session.tasks:
+        for task in session.n_outputs:
             assert np.abs(here[task][order] - there[task]).max() <= most
 
 

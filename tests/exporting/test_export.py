@@ -29,8 +29,9 @@ from litotes.exporting.export import (
     measure_losses,
     working_copy,
 )
+from litotes.model import folder as model_folder
 from litotes.model.calibration import Calibration
-from litotes.model.folder import ModelFolder, hash_folder, open_model
+from litotes.model.folder import Manifest, ModelFolder, hash_folder, open_model
 from litotes.prediction import runtime_choice
 from litotes.prediction.onnx_runtime import OnnxRuntime
 from litotes.prediction.predictor import Predictor
@@ -108,7 +109,7 @@ def test_the_runtime_chooses_itself(folder: Path, monkeypatch: pytest.MonkeyPatc
     )  # a machine with a GPU
     assert chosen(runtime="onnx") is OnnxRuntime
     assert chosen(device="cpu") is OnnxRuntime
-    exported, other = open_model(folder), ModelFolder(folder / "none", {})
+    exported, other = open_model(folder), ModelFolder(folder / "none", {}, Manifest({}))
     _, notes = runtime_choice.choose_runtime([exported, other], "cpu", None)
     assert notes[0].startswith("Run by torch")
     with pytest.raises(UserError, match="runtime"):
@@ -174,7 +175,7 @@ def test_a_copy_that_fails_leaves_nothing(
         file.write_bytes(content[:10])
         raise UserError("full")
 
-    monkeypatch.setattr(exporting, "write_bytes", fill_up)
+    monkeypatch.setattr(model_folder, "write_bytes", fill_up)
     with pytest.raises(UserError, match="full"), working_copy(folder, str(tmp_path / "out")):
         raise AssertionError
     assert not (tmp_path / "far").exists()

@@ -39,7 +39,7 @@ from litotes.model.checkpoint import Model, load_model, save_model
 from litotes.model.folder import open_model
 from litotes.model.heads import Head, read_texts
 from litotes.prediction.onnx_file import IR_VERSION, MICROSOFT, OPSET
-from litotes.prediction.onnx_runtime import OnnxSession
+from litotes.prediction.onnx_runtime import OnnxSession, checked_export
 
 
 def proto_of(**choices: Any) -> onnx.ModelProto:
@@ -89,10 +89,11 @@ def test_a_folder_gains_a_file_that_belongs_to_it(
         model_of(tiny.encoder, SARCASM, head="mean", tokenizer=tiny.tokenizer), tmp_path, card=""
     )
     assert export_unmeasured(tmp_path) == tmp_path / "model.onnx"
-    session = OnnxSession.from_folder(open_model(tmp_path))
+    with checked_export(open_model(tmp_path)) as (session, _):
+        pass
     for name in ("model.safetensors", "tokenizer.json"):
         assert session.facts[f"sha256 of {name}"] == sha256_of(tmp_path / name)
-    assert session.tasks == ("sarcasm",)
+    assert list(session.n_outputs) == ["sarcasm"]
     assert session.facts["precision"] == "float32"
     model = load_model(tmp_path)
     (pieces,) = model.tokenizer.encode(["the tea is great"])
@@ -166,18 +167,6 @@ def test_a_number_has_no_probabilities() -> None:
         "sentiment.label": (1,),
         "grade.logits": (1, 1),
     }
-
-
-@pytest.mark.parametrize("lengths", [(), (5, 5, 6)])
-def test_a_group_is_of_one_length(lengths: tuple[int, ...], tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="equal length"):
-        session_of(model_of(encoder_of()), tmp_path).logits([text_of(length) for length in lengths])
-
-
-@pytest.mark.parametrize("length", [0, 515])
-def test_texts_that_do_not_fit_are_refused(length: int, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=f"{length} pieces.*1 to 514"):
-        session_of(model_of(encoder_of()), tmp_path).logits([text_of(length)])
 
 
 def test_precisions_are_known_by_name() -> None:

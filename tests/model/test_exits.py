@@ -1,27 +1,54 @@
-"""The rule by which texts leave: its numbers are checked, saved and read again."""
+"""Texts that leave early: the rule is checked, saved and read again; each text is as if it were
+alone and gone from the packed tensor, with every pruning; the table before the first layer is the
+same by torch and beside an ONNX file.
+"""
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Callable
-from copy import deepcopy
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from made_exits import PROMISE, with_exits
+import torch
+from made_exits import N_OUTPUTS, N_PIECES, PROMISE, exits_of, table_of, with_exits, with_table
 from tiny_exports import export_unmeasured
 from tiny_models import TEXTS, model_of
 
+from litotes.cli.main import main
 from litotes.core.errors import UserError
+from litotes.core.values import Task
 from litotes.encoder import pretrained
+from litotes.encoder.attention import PRUNINGS
+from litotes.encoder.encoder import Encoder
+from litotes.encoder.families import EncoderSpec
+from litotes.encoder.layout import Batch
+from litotes.encoder.packing import pack
+from litotes.encoder.tokenizer import Pieces
+from litotes.encoder.walk import Encoding, GoOn
+from litotes.exporting.model_graph import build_onnx, write_export
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import load_model, save_model
-from litotes.model.exits import Exits, Promise, Sureness, exits_from_json, label_margins
+from litotes.model.classifier import Classifier
+from litotes.model.exits import (
+    STORED,
+    TABLE,
+    Exits,
+    Outputs,
+    Promise,
+    StaticTier,
+    Sureness,
+    exits_from_json,
+    label_margins,
+    parse_table,
+)
 from litotes.model.folder import hash_folder, open_model
-from litotes.model.runtime import compute_outputs
+from litotes.model.runtime import compute_logits, compute_outputs
 from litotes.prediction.answers import as_json
 from litotes.prediction.predictor import Predictor
 
@@ -32,43 +59,6 @@ RULE = Exits((1, 3), {layer: {"sentiment": Sureness(-1.0, 2.0)} for layer in (1,
 def test_a_rule_survives_json() -> None:
     content = json.loads(json.dumps(RULE.as_json()))
     assert exits_from_json(content, tasks=TASKS, n_layers=4) == RULE
-
-
-CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
-    "no table": lambda c: c.clear(),
-    "more": lambda c: c.update(more=1),
-    "layer 0": lambda c: c.update(layers=[0, 3]),
-    "the last layer": lambda c: c.update(layers=[1, 4]),
-    "a layer twice": lambda c: c.update(layers=[1, 1]),
-    "layers backwards": lambda c: c.update(layers=[3, 1]),
-    "true for a layer": lambda c: c.update(layers=[True, 3]),
-    "no layers": lambda c: c.update(layers=[], sureness={}),
-    "an exit less": lambda c: c["sureness"].pop("3"),
-    "another task": lambda c: c["sureness"].update({"3": {"irony": {"offset": 0, "slope": 1}}}),
-    "a slope below 0": lambda c: c["sureness"]["1"]["sentiment"].update(slope=-1),
-    "an endless slope": lambda c: c["sureness"]["1"]["sentiment"].update(slope=float("inf")),
-    "a word": lambda c: c["sureness"]["1"]["sentiment"].update(offset="0"),
-    "a threshold of 0": lambda c: c.update(threshold=0),
-    "a threshold above 1": lambda c: c.update(threshold=1.5),
-    "no threshold": lambda c: c.update(threshold=None),
-    "no promise": lambda c: c["promise"].pop("n"),
-    "all allowed": lambda c: c["promise"].update(allowed=1),
-    "too many differ": lambda c: c["promise"].update(n=3, n_differ=4),
-    "half a text": lambda c: c["promise"].update(n=0.5),
-}
-
-
-@pytest.mark.parametrize("change", CHANGES)
-def test_what_is_no_rule_is_refused(change: str) -> None:
-    content = deepcopy(RULE.as_json())
-    CHANGES[change](content)
-    with pytest.raises(ValueError, match=r"must|cannot|every"):
-        exits_from_json(content, tasks=TASKS, n_layers=4)
-
-
-def test_a_number_has_no_exits() -> None:
-    with pytest.raises(ValueError, match="number has no exits"):
-        exits_from_json(RULE.as_json(), tasks={"sentiment": []}, n_layers=4)
 
 
 def test_margins_are_distances_from_another_label() -> None:
@@ -112,16 +102,6 @@ def test_a_folder_keeps_exits(tiny: pretrained.Pretrained, folder: Path) -> None
     np.testing.assert_allclose(found.logits["sentiment"], expected.logits["sentiment"], atol=1e-6)
 
 
-def test_a_folder_with_another_rule_is_refused(folder: Path) -> None:
-    file = folder / "litotes.json"
-    content = json.loads(file.read_text())
-    content["exits"]["layers"] = [2]
-    file.write_text(json.dumps(content))
-    hash_folder(folder).write(folder)
-    with pytest.raises(UserError, match=r"layers of exits must be whole numbers from 0 to 1"):
-        open_model(folder)
-
-
 def test_a_folder_without_the_weights_of_an_exit_is_refused(
     tiny: pretrained.Pretrained, tmp_path: Path, folder: Path
 ) -> None:
@@ -144,13 +124,6 @@ def test_the_predictor_says_where_a_text_was_answered(folder: Path) -> None:
         assert f"answered_at_layer={layers[runtime][0]}" in repr(predictions[0])
     assert layers["torch"] == layers["onnx"]
     assert set(layers["torch"]) == {1, 2}
-
-
-def test_a_model_without_exits_says_nothing_new(tiny: pretrained.Pretrained) -> None:
-    predictor = Predictor(model_of(tiny), device="cpu")
-    (prediction,) = predictor.predict(TEXTS[:1])
-    assert prediction.answered_at_layer is None
-    assert "answered_at_layer" not in as_json(prediction, predictor.tasks)
 
 
 def test_an_export_of_another_rule_is_refused(tiny: pretrained.Pretrained, folder: Path) -> None:
@@ -183,3 +156,286 @@ def test_a_promise_is_a_sentence() -> None:
     words = Promise(0.01, 0.95, 1000, 4).in_words()
     assert "at most 1 %" in words
     assert "4 of the 1000 texts" in words
+
+
+# Each text as if it were alone
+
+MOODS = (Task("mood", ("low", "even", "high")), Task("sarcasm", ("literal", "sarcastic")))
+CALIBRATION = {"sarcasm": Calibration(2.0, 0.4, 100)}
+SIZES = {
+    "n_vocabulary": 60,
+    "width": 32,
+    "n_layers": 4,
+    "n_attention_heads": 4,
+    "inner_width": 40,
+    "n_positions": 64,
+    "dropout": 0.0,
+    "attention_dropout": 0.0,
+}
+SHARES = [0.9, 0.7, 0.5, 0.3]
+SETTINGS: dict[str, dict[str, Any]] = {
+    "heads": {"pruning": "cascade", "pruning_options": {"schedule": SHARES, "final_heads": 0.3}},
+    "fused": {"pruning": "cascade", "pruning_options": {"schedule": SHARES, "fuse": True}},
+    "both": {
+        "pruning": "learned",
+        "pruning_options": {"shares": SHARES, "fuse": True, "restore": True},
+    },
+    **{name: {"pruning": name} for name in PRUNINGS},
+}
+LENGTHS = (1, 2, 9, 40, 17, 3, 9, 24)
+INNER = (1, 3)
+THRESHOLD = 0.55
+
+
+def classifier_of(head: str = "mean", **choices: Any) -> Classifier:
+    torch.manual_seed(0)
+    encoder = Encoder(EncoderSpec("bert", **SIZES, **choices))
+    for parameter in encoder.parameters():
+        if parameter.ndim > 1:
+            torch.nn.init.normal_(parameter, std=0.3)
+    return Classifier(encoder, MOODS, head=head, dropout=0.0).double().eval()
+
+
+def texts_of(lengths: tuple[int, ...] = LENGTHS) -> list[Pieces]:
+    generator = torch.Generator().manual_seed(0)
+    drawn = [torch.randint(0, 60, (length,), generator=generator).tolist() for length in lengths]
+    return [Pieces(text, [0] * len(text), False) for text in drawn]
+
+
+@pytest.fixture(params=sorted(SETTINGS))
+def setting(request: pytest.FixtureRequest) -> dict[str, Any]:
+    return SETTINGS[request.param]
+
+
+@pytest.mark.parametrize("head", ["linear", "mean"])
+def test_a_text_is_answered_as_if_it_were_alone(setting: dict[str, Any], head: str) -> None:
+    classifier, texts = classifier_of(head, **setting), texts_of()
+    exits = exits_of(classifier, INNER, threshold=THRESHOLD)
+    logits, layers = exits.answer(classifier, pack(texts), CALIBRATION)
+    assert len(set(layers.tolist())) > 1  # some leave and some stay, or nothing is shown here
+    for place, text in enumerate(texts):
+        alone, layer = exits.answer(classifier, pack([text]), CALIBRATION)
+        assert layer.tolist() == [layers[place].item()]
+        for task, own in alone.items():
+            torch.testing.assert_close(own[0], logits[task][place], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("threshold", [THRESHOLD, 1.0])
+def test_texts_that_stay_are_answered_by_the_whole_model(
+    setting: dict[str, Any], threshold: float
+) -> None:
+    classifier, batch = classifier_of(**setting), pack(texts_of())
+    exits = exits_of(classifier, INNER, threshold=threshold)
+    logits, layers = exits.answer(classifier, batch, CALIBRATION)
+    went_on, whole = layers == 4, classifier(batch)
+    assert went_on.all() if threshold == 1 else went_on.any()
+    for task, own in whole.items():
+        torch.testing.assert_close(logits[task][went_on], own[went_on], rtol=0, atol=1e-9)
+        assert threshold == 1 or not torch.allclose(logits[task][~went_on], own[~went_on])
+
+
+def test_all_may_leave_at_once() -> None:
+    classifier, batch = classifier_of(), pack(texts_of())
+    exits = exits_of(classifier, INNER, threshold=1e-9)
+    logits, layers = exits.answer(classifier, batch, CALIBRATION)
+    assert set(layers.tolist()) == {1}
+    hidden = classifier.encoder.walk(classifier.encoder.embeddings(batch), batch.layout, stop=1)
+    for task, own in exits.heads(1, hidden).items():
+        torch.testing.assert_close(logits[task], own)
+
+
+def test_a_text_leaves_when_every_task_is_sure() -> None:
+    classifier, batch = classifier_of(), pack(texts_of())
+    exits = exits_of(classifier, INNER, threshold=THRESHOLD)
+    hidden = classifier.encoder.walk(classifier.encoder.embeddings(batch), batch.layout, stop=1)
+    logits = {task: own.detach().numpy() for task, own in exits.heads(1, hidden).items()}
+    mood = np.sort(logits["mood"], axis=1)
+    margins = {"mood": mood[:, -1] - mood[:, -2]}
+    # P(sarcastic) ≥ 0.4 at a temperature of 2
+    lead = logits["sarcasm"][:, 1] - logits["sarcasm"][:, 0]
+    margins["sarcasm"] = np.abs(lead - 2 * np.log(0.4 / 0.6))
+    sure = [1 / (1 + np.exp(1 - own)) >= THRESHOLD for own in margins.values()]
+    assert (sure[0] != sure[1]).any()
+    _, layers = exits.answer(classifier, batch, CALIBRATION)
+    np.testing.assert_array_equal(layers.numpy() == 1, sure[0] & sure[1])
+
+
+def test_texts_that_leave_are_gone_from_the_tensor(setting: dict[str, Any]) -> None:
+    """What an exit sees of the others has only the pieces of texts still there."""
+    classifier, batch = classifier_of(**setting), pack(texts_of())
+    seen: dict[int, Encoding] = {}
+
+    def leave(layer: int, encoding: Encoding, go_on: GoOn) -> Encoding:
+        seen[layer] = encoding
+        whole: Encoding = go_on(torch.arange(len(LENGTHS)) % 2 == 0 if layer == 2 else None)
+        return whole
+
+    encoded = classifier.encoder(batch, exits={n: partial(leave, n) for n in (2, 3)})
+    kept: Batch = pack(texts_of()[::2])
+    expected: dict[int, Encoding] = {}
+
+    def watch(encoding: Encoding, go_on: GoOn) -> Encoding:
+        expected[3] = encoding
+        whole: Encoding = go_on(None)
+        return whole
+
+    others = classifier.encoder(kept, exits={3: watch})
+    assert seen[2].layout.n_texts == len(LENGTHS)
+    for found, own in ((seen[3], expected[3]), (encoded, others)):
+        assert found.layout.lengths == own.layout.lengths
+        assert torch.equal(found.origin, own.origin)
+        torch.testing.assert_close(found.hidden, own.hidden, rtol=0, atol=1e-9)
+
+
+# The exit before the first layer
+
+
+def pieces_of(*lengths: int) -> list[Pieces]:
+    drawn = np.random.default_rng(1)
+    texts = [drawn.integers(0, N_PIECES, length).tolist() for length in lengths]
+    return [Pieces(text, [0] * len(text), False) for text in texts]
+
+
+def test_logits_are_a_sum_over_pieces() -> None:
+    table, texts = table_of(), pieces_of(5, 1, 30)
+    found = table.logits(texts)
+    rows = table.rows.astype(np.float64)
+    for place, text in enumerate(texts):
+        expected = rows[0] + rows[[1 + piece for piece in text.ids]].sum(0) / len(text.ids) ** 0.5
+        together = np.concatenate([found["mood"][place], found["sarcasm"][place]])
+        np.testing.assert_allclose(together, expected, atol=1e-4)
+
+
+def test_a_text_alone_has_the_very_same_numbers() -> None:
+    table, texts = table_of(), pieces_of(9, 3, 120, 1, 64)
+    together = table.logits(texts)
+    for place, text in enumerate(texts):
+        for task, own in table.logits([text]).items():
+            np.testing.assert_array_equal(own[0], together[task][place])
+    assert table.logits([])["mood"].shape == (0, 3)
+
+
+def test_only_what_the_table_is_unsure_of_is_computed() -> None:
+    texts, asked = pieces_of(9, 3, 12, 1, 6), []
+    sureness = {0: dict.fromkeys(N_OUTPUTS, Sureness(-1.0, 1.0))}
+    tier = StaticTier(table_of(), Exits((0,), sureness, 0.35, PROMISE), {}, n_layers=4)
+
+    def others(rest: Sequence[Pieces]) -> Outputs:
+        asked.extend(rest)
+        logits = {task: np.full((len(rest), n), 7.0) for task, n in N_OUTPUTS.items()}
+        return Outputs(logits, np.full(len(rest), 2))
+
+    found = tier.answer(texts, others)
+    assert found.layers is not None
+    assert set(found.layers.tolist()) == {0, 2}
+    assert asked == [text for text, at in zip(texts, found.layers, strict=True) if at]
+    for task, own in tier.table.logits(texts).items():
+        is_early = found.layers == 0
+        np.testing.assert_array_equal(found.logits[task][is_early], own[is_early])
+        assert (found.logits[task][~is_early] == 7).all()
+
+
+def npy(array: np.ndarray) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
+CONTENT = table_of().to_bytes()
+BAD = {
+    "nothing": b"",
+    "no table": b"PK\x03\x04" + CONTENT[4:],
+    "cut off": CONTENT[:-2],
+    "longer": CONTENT + b"00",
+    "other numbers": npy(np.zeros((1 + N_PIECES, 5), np.float32)),
+    "another vocabulary": npy(np.zeros((2 + N_PIECES, 5), STORED)),
+    "by column": npy(np.asfortranarray(np.zeros((1 + N_PIECES, 5), STORED))),
+    "infinite": npy(np.full((1 + N_PIECES, 5), np.inf, STORED)),
+    "endless": CONTENT.replace(b"(41, 5)", b"(9**9,)"),
+}
+
+
+@pytest.mark.parametrize("change", BAD)
+def test_what_is_no_table_is_refused(change: str) -> None:
+    parse_table(CONTENT, n_pieces=N_PIECES, n_outputs=N_OUTPUTS)
+    with pytest.raises(ValueError):  # noqa: PT011  (numpy's own words)
+        parse_table(BAD[change], n_pieces=N_PIECES, n_outputs=N_OUTPUTS)
+
+
+@pytest.fixture
+def early(tiny: pretrained.Pretrained, tmp_path: Path) -> Path:
+    save_model(with_table(model_of(tiny), (1,), threshold=0.6), tmp_path / "model", card="")
+    return tmp_path / "model"
+
+
+def export(path: Path, precision: str) -> None:
+    folder, model = open_model(path), load_model(path)
+    texts = model.tokenizer.encode(TEXTS * 10)
+    hashes = folder.stated_hashes
+    content = build_onnx(model, precision=precision, texts=texts, made_from=hashes)
+    write_export(folder, content, precision, {})
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_torch_and_the_file_agree_on_layer_and_label(early: Path, precision: str) -> None:
+    export(early, precision)
+    layers, labels = {}, {}
+    for runtime in ("torch", "onnx"):
+        predictions = list(Predictor.load(early, runtime=runtime).stream(TEXTS))
+        layers[runtime] = [one.answered_at_layer for one in predictions]
+        labels[runtime] = [one.answers["sentiment"].label for one in predictions]
+    assert 0 in layers["torch"]
+    assert len(set(layers["torch"])) > 1
+    at_once = [place for place, layer in enumerate(layers["torch"]) if layer == 0]
+    assert at_once == [place for place, layer in enumerate(layers["onnx"]) if layer == 0]
+    assert [labels["torch"][place] for place in at_once] == [
+        labels["onnx"][place] for place in at_once
+    ]
+    if precision == "float32":
+        assert (layers["torch"], labels["torch"]) == (layers["onnx"], labels["onnx"])
+
+
+def test_a_table_alone_needs_no_exit_inside(tiny: pretrained.Pretrained, tmp_path: Path) -> None:
+    model, folder = with_table(model_of(tiny), (), threshold=0.6), tmp_path / "model"
+    save_model(model, folder, card="")
+    export_unmeasured(folder)
+    pieces = model.tokenizer.encode(TEXTS)
+    found, whole = compute_outputs(model, pieces), compute_logits(model, pieces)
+    assert found.layers is not None
+    assert set(found.layers.tolist()) == {0, 2}
+    stayed = found.layers == 2
+    np.testing.assert_allclose(
+        found.logits["sentiment"][stayed], whole["sentiment"].numpy()[stayed], atol=1e-6
+    )
+    exported = Predictor.load(folder, runtime="onnx").predict(TEXTS)
+    assert [one.answered_at_layer for one in exported] == found.layers.tolist()
+
+
+def test_the_table_is_part_of_the_model(early: Path, tmp_path: Path) -> None:
+    export_unmeasured(early)
+    before = {name: Predictor.load(early, runtime=name).identities for name in ("torch", "onnx")}
+    content = bytearray((early / TABLE).read_bytes())
+    content[-1] ^= 1
+    (early / TABLE).write_bytes(content)
+    for runtime in ("torch", "onnx"):
+        with pytest.raises(UserError, match=r"table\.npy is missing or not the file"):
+            Predictor.load(early, runtime=runtime)
+    hash_folder(early).write(early)
+    for runtime, known in before.items():
+        assert Predictor.load(early, runtime=runtime).identities != known
+    (early / TABLE).unlink()
+    with pytest.raises(UserError, match=r"table\.npy is missing"):
+        load_model(early)
+
+
+def test_the_shell_and_explanations_say_so(early: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    predictor = Predictor.load(early, runtime="torch")
+    layers = [one.answered_at_layer for one in predictor.predict(TEXTS)]
+    text = TEXTS[layers.index(0)]
+    assert main(["predict", text, "--model", str(early)]) == 0
+    assert "(answered by the table)" in capsys.readouterr().out
+    assert main(["predict", text, "--model", str(early), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["answered_at_layer"] == 0
+    explained = predictor.explain(text, methods=["occlusion"], faithfulness=False)
+    assert explained.answered_at_layer == 0
+    assert "by a table of pieces, before the first layer" in explained.exit_in_words()

@@ -1,23 +1,56 @@
-"""A model folder is opened once, without torch."""
+"""A model folder: opened once, without torch, every file with its hash, the description and the
+list of hashes included.
+"""
 
 from __future__ import annotations
 
-import json
+import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tiny_exports import export_unmeasured
+from tiny_models import model_of
 
 from litotes.core.errors import UserError
+from litotes.core.storage import sha256_of
 from litotes.core.values import Task
-from litotes.model.builtin import BUILTIN, resolve_model
-from litotes.model.folder import DESCRIPTION, is_model_folder, open_model, read_files
+from litotes.encoder import pretrained
+from litotes.encoder.families import EncoderSpec
+from litotes.exporting.export import working_copy
+from litotes.model import folder as folders
+from litotes.model.builtin import BUILTIN, EDITIONS, resolve_model
+from litotes.model.checkpoint import load_model, save_model, save_parts
+from litotes.model.folder import (
+    DESCRIPTION,
+    hash_folder,
+    is_model_folder,
+    open_model,
+    read_files,
+    read_manifest,
+    write_description,
+)
+from litotes.prediction import onnx_runtime, predictor
+from litotes.prediction.predictor import Predictor
 
 
 def describe(folder: Path, **content: object) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / DESCRIPTION).write_text(json.dumps({"format": 1, "litotes": "0"} | content))
+    shape = {"n_layers": 2, "n_vocabulary": 9, "width": 4, "n_attention_heads": 1}
+    encoder = EncoderSpec("bert", **shape, inner_width=4, n_positions=9).as_json()
+    base = {"name": "tiny", "sha256": None, "omitted": False}
+    whole = {"head": "mean", "dropout": 0.0, "calibration": {}, "max_pieces": 9, "facts": {}}
+    whole |= {"tasks": {}, "encoder": encoder, "base": base} | content
+    if "kind" in content:
+        del whole["head"], whole["calibration"]
+    if "parts" in content:
+        whole = content
+    write_description(folder, {"format": 2, "litotes": "0"} | whole)
     return folder
 
 
@@ -59,7 +92,7 @@ def test_a_part_that_leads_back_is_not_opened_for_ever(tmp_path: Path) -> None:
 
 def test_only_a_string_is_a_built_in_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in (BUILTIN, f"{BUILTIN}@1"):
+    for name in (BUILTIN, f"{BUILTIN}@{EDITIONS[-1]}"):
         describe(tmp_path / name, tasks={"mine": []})
         assert list(open_model(name).tasks) == ["sentiment", "sarcasm"]
         assert list(open_model(Path(name)).tasks) == ["mine"]
@@ -75,12 +108,6 @@ def test_the_encoder_two_models_rest_on_is_read_once() -> None:
     assert named == builtin.stated_hashes
 
 
-@pytest.mark.parametrize("base", [{"name": ["minilm"], "omitted": True}, "minilm", None])
-def test_a_base_that_is_not_a_name_is_not_looked_for(base: object, tmp_path: Path) -> None:
-    folder = open_model(describe(tmp_path, base=base))
-    assert [file.parent for file in folder.large_files] == [tmp_path, tmp_path]
-
-
 def test_opening_needs_no_torch() -> None:
     opened = (
         "import sys; from litotes.model.folder import open_model;"
@@ -93,32 +120,164 @@ def test_opening_needs_no_torch() -> None:
     assert is_model_folder(resolve_model(BUILTIN))
 
 
-FACTS = {
-    "key": "a",
-    "recipe": {"data": {"source": "sampler"}},
-    "data": {"n_train": 3, "sha256": "0"},
-    "notes": ["A note."],
-}
+# Its manifest
 
 
-@pytest.mark.parametrize("facts", [{}, {"classes": [0, 1]}, FACTS, FACTS | {"best_epoch": None}])
-def test_facts_of_a_run_or_none(facts: object, tmp_path: Path) -> None:
-    assert open_model(describe(tmp_path, facts=facts)).description["facts"] == facts
+@pytest.fixture
+def folder(tiny: pretrained.Pretrained, tmp_path: Path) -> Path:
+    save_model(model_of(tiny), tmp_path / "model", card="a card")
+    return tmp_path / "model"
 
 
-@pytest.mark.parametrize(
-    "facts",
-    [
-        5,
-        [],
-        {name: FACTS[name] for name in ("key", "recipe", "data")},
-        *(FACTS | {name: 5} for name in FACTS),
-        FACTS | {"notes": [5]},
-        FACTS | {"data": {"sha256": "0"}},
-        FACTS | {"recipe": {"data": {"source": None}}},
-        FACTS | {"seconds_per_step": "many"},
-    ],
-)
-def test_damaged_facts_are_a_sentence(facts: object, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"litotes\.json: not readable \(its "):
-        open_model(describe(tmp_path, facts=facts))
+def listed(folder: Path) -> dict[str, str]:
+    return dict(read_manifest(folder).files)
+
+
+def flip(file: Path, place: int, bit: int = 0) -> None:
+    content = bytearray(file.read_bytes())
+    content[place] ^= 1 << bit
+    file.write_bytes(content)
+
+
+def test_every_file_is_listed(folder: Path) -> None:
+    names = {path.name for path in folder.iterdir()} - {"manifest.json"}
+    assert listed(folder) == {name: sha256_of(folder / name) for name in names}
+    assert {"litotes.json", "model.safetensors", "tokenizer.json", "README.md"} <= names
+    export_unmeasured(folder)
+    assert listed(folder).keys() - names == {"model.onnx", "export.json"}
+    assert listed(folder) == dict(hash_folder(folder).files)
+
+
+@pytest.mark.parametrize("name", ["litotes.json", "tokenizer.json", "model.safetensors"])
+@pytest.mark.parametrize("place", [0.2, 0.5, 0.9])
+def test_a_flipped_bit_is_refused_with_the_name_of_the_file(
+    folder: Path, name: str, place: float
+) -> None:
+    file = folder / name
+    flip(file, int(place * file.stat().st_size))
+    with pytest.raises(UserError, match=f"{name} is missing or not the file that was saved"):
+        load_model(folder)
+
+
+def test_every_byte_of_the_manifest_counts(folder: Path) -> None:
+    file = folder / "manifest.json"
+    whole, expected = file.read_bytes(), listed(folder)
+    for place in range(len(whole)):
+        flip(file, place)
+        with suppress(UserError):
+            assert listed(folder) == expected  # white space
+            assert chr(whole[place]).isspace()
+        file.write_bytes(whole)
+
+
+def test_the_new_format_needs_its_manifest(folder: Path) -> None:
+    (folder / "manifest.json").unlink()
+    with pytest.raises(UserError, match=r"manifest\.json is missing"):
+        open_model(folder)
+
+
+@pytest.mark.parametrize("name", ["litotes.json", "tokenizer.json", "model.safetensors"])
+def test_a_file_that_answers_must_be_listed(folder: Path, name: str) -> None:
+    hash_folder(folder).only(set(os.listdir(folder)) - {name}).write(folder)
+    with pytest.raises(UserError, match=r"manifest\.json"):
+        load_model(folder)
+
+
+def test_other_files_do_not_matter(folder: Path) -> None:
+    before = Predictor.load(folder, device="cpu").predict(["tea"])
+    (folder / "README.md").write_text("a better card")
+    (folder / "notes.txt").write_text("mine")
+    assert Predictor.load(folder, device="cpu").predict(["tea"]) == before
+
+
+def test_a_folder_of_parts_has_a_manifest_too(folder: Path) -> None:
+    whole = folder.parent / "whole"
+    shutil.copytree(folder, whole / "sentiment")
+    save_parts(["sentiment"], whole)
+    assert list(listed(whole)) == ["litotes.json"]
+    (whole / "litotes.json").write_text((whole / "litotes.json").read_text() + " ")
+    with pytest.raises(UserError, match=r"whole/litotes\.json is missing or not the file"):
+        open_model(whole)
+
+
+def test_a_copy_does_not_hide_damage(folder: Path) -> None:
+    """A copy states the hashes that the folder states, not those of what was copied."""
+    flip(folder / "tokenizer.json", 500)
+    out = folder.parent / "copy"
+    with (
+        pytest.raises(UserError, match=r"copy/tokenizer\.json is missing or not the file"),
+        working_copy(folder, str(out)) as copy,
+    ):
+        load_model(copy)
+    assert not out.exists()
+
+
+def test_an_export_does_not_hide_damage(folder: Path) -> None:
+    flip(folder / "README.md", 0)
+    before = listed(folder)
+    export_unmeasured(folder)
+    assert {name: listed(folder)[name] for name in before} == before
+
+
+def test_an_export_that_is_gone_is_missed(folder: Path) -> None:
+    """Torch would answer slightly otherwise, without a word."""
+    export_unmeasured(folder).unlink()
+    with pytest.raises(UserError, match=r"There is no .*model\.onnx"):
+        Predictor.load(folder, device="cpu")
+    assert Predictor.load(folder, device="cpu", runtime="torch").predict(["tea"])
+
+
+def damage(folder: Path) -> None:
+    for path in folder.iterdir():
+        path.write_bytes(b"something else")
+
+
+def test_what_was_hashed_is_what_torch_uses(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files that change after they were read and compared are not read again."""
+    before = Predictor.load(folder, device="cpu", runtime="torch").predict(["tea"])
+    read = predictor.read_files
+
+    def read_and_damage(*arguments: Any) -> Any:
+        found = read(*arguments)
+        damage(folder)
+        return found
+
+    monkeypatch.setattr(predictor, "read_files", read_and_damage)
+    assert Predictor.load(folder, device="cpu", runtime="torch").predict(["tea"]) == before
+
+
+def test_what_was_hashed_is_what_onnx_runtime_uses(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export_unmeasured(folder)
+    before = Predictor.load(folder, device="cpu", runtime="onnx").predict(["tea"])
+    check = onnx_runtime.checked_export
+
+    @contextmanager
+    def check_and_damage(*arguments: Any) -> Iterator[Any]:
+        with check(*arguments) as export:
+            yield export
+        damage(folder)
+
+    monkeypatch.setattr(onnx_runtime, "checked_export", check_and_damage)
+    assert Predictor.load(folder, device="cpu", runtime="onnx").predict(["tea"]) == before
+
+
+def test_a_file_too_large_to_be_kept_is_hashed_and_mapped(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = Predictor.load(folder, device="cpu").predict(["tea"])
+    monkeypatch.setattr(folders, "MOST_KEPT_BYTES", 1000)
+    assert Predictor.load(folder, device="cpu").predict(["tea"]) == before
+    flip(folder / "model.safetensors", 20_000)
+    with pytest.raises(UserError, match=r"model\.safetensors is missing or not the file"):
+        load_model(folder)
+
+
+def test_a_model_that_nothing_could_complete_is_kept_whole(folder: Path, tmp_path: Path) -> None:
+    """Only from a bundled encoder can steps away from it be taken back."""
+    model = load_model(folder)
+    save_model(model, tmp_path / "compact", card="", compact=True)
+    again = load_model(tmp_path / "compact").classifier.state_dict()
+    for name, tensor in model.classifier.state_dict().items():
+        assert again[name].equal(tensor), name

@@ -1,16 +1,29 @@
-"""The contract of every head, in training and in evaluation mode."""
+"""The contract of every head, of texts and of words, in training and in evaluation mode; and the
+mean of models that differ in theirs.
+"""
 
 from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import replace
 
 import pytest
 import torch
 from torch import nn
 
 from litotes.core.errors import UserError
+from litotes.core.values import Task
+from litotes.data.corpus import SENTIMENT
+from litotes.encoder import pretrained
 from litotes.encoder.layout import Layout
+from litotes.encoder.packing import pack_windows, read_whole
+from litotes.encoder.pretrained import Pretrained
 from litotes.encoder.torch_operations import TORCH, read_both_at_once
 from litotes.encoder.walk import Encoding
-from litotes.model.heads import HEADS, Convolution
+from litotes.model.calibration import Calibration
+from litotes.model.checkpoint import Model, average_models
+from litotes.model.classifier import Classifier, WordModel
+from litotes.model.heads import HEADS, WORD_HEADS, Convolution
 
 WIDTH = 16
 LENGTHS = (5, 1, 8, 2)
@@ -150,3 +163,117 @@ def test_bilstm_learns_as_if_it_had_read_both_ways_to_the_end() -> None:
         read().square().sum().backward()
         gradients.append({name: weight.grad for name, weight in head.lstm.named_parameters()})
     torch.testing.assert_close(*gradients)
+
+
+# Heads that answer words, on pruned input too
+
+
+TEXTS = [
+    ["the", "queue", "is", "not", "great", "and", "tea", "is", "bad"],
+    ["love"],
+    ["a", "tea", ",", "a", "tea"],
+]
+KIND = Task("kind", ("x", "y", "z"))
+SCHEDULE = {"schedule": [0.7, 0.4], "restore": True}
+
+
+@pytest.fixture(params=sorted(WORD_HEADS))
+def kind(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+def make_model(folder: str, kind: str, *, pruned: bool) -> WordModel:
+    choices = {"pruning": "cascade", "pruning_options": SCHEDULE} if pruned else {}
+    encoder = pretrained.load(folder, dropout=0.0, attention_dropout=0.0, **choices).encoder
+    torch.manual_seed(0)
+    return WordModel(encoder, KIND, kind=kind, dropout=0.0)
+
+
+@pytest.mark.parametrize("pruned", [False, True], ids=["dense", "pruned"])
+@pytest.mark.parametrize("mode", [True, False], ids=["training", "evaluation"])
+def test_words_alone_equal_the_words_in_a_batch(
+    shared_tiny: Pretrained, kind: str, pruned: bool, mode: bool
+) -> None:
+    model = make_model(shared_tiny.name, kind, pruned=pruned).train(mode)
+    windows = read_whole(shared_tiny.tokenizer, TEXTS)
+    with torch.no_grad():
+        together = model(pack_windows(windows, with_first=model.reads_first))
+        alone = [model(pack_windows([one], with_first=model.reads_first)) for one in windows]
+    n_words = sum(map(len, TEXTS)) + len(TEXTS) * model.reads_first
+    assert together.shape == (n_words, 2 if kind == "span" else 3)  # every word has its answer
+    torch.testing.assert_close(together, torch.cat(alone), atol=1e-5, rtol=1e-5)
+
+
+def test_a_word_is_the_mean_of_its_pieces(shared_tiny: Pretrained, kind: str) -> None:
+    model = make_model(shared_tiny.name, kind, pruned=False).eval()
+    (window,) = read_whole(shared_tiny.tokenizer, [["tea", "abc"]])
+    batch = pack_windows([window], with_first=model.reads_first)
+    with torch.no_grad():
+        hidden = model.encoder(batch.batch).hidden  # [CLS] tea a ##b ##c [SEP]
+        output = model.heads["kind"].output  # type: ignore[union-attr]
+        wanted = output(hidden[2:5].mean(0))  # type: ignore[operator]
+        torch.testing.assert_close(model(batch)[-1], wanted, atol=1e-5, rtol=1e-5)
+
+
+def test_pruning_without_restoring_is_refused(shared_tiny: Pretrained, kind: str) -> None:
+    options = {"schedule": [0.7, 0.4]}
+    encoder = pretrained.load(shared_tiny.name, pruning="cascade", pruning_options=options).encoder
+    with pytest.raises(UserError, match="restore = true"):
+        WordModel(encoder, KIND, kind=kind, dropout=0.0)
+
+
+def test_gradients_reach_the_whole_encoder(shared_tiny: Pretrained, kind: str) -> None:
+    model = make_model(shared_tiny.name, kind, pruned=True).train()
+    windows = read_whole(shared_tiny.tokenizer, TEXTS)
+    model(pack_windows(windows, with_first=model.reads_first)).square().sum().backward()
+    gradients = [one.grad for one in model.encoder.blocks.parameters()]
+    assert all(one is not None and one.abs().sum() > 0 for one in gradients if one is not None)
+    assert model.encoder.embeddings.piece.weight.grad is not None
+
+
+# The mean of several models
+
+
+@pytest.fixture(scope="module")
+def one(shared_tiny: Pretrained) -> Model:
+    classifier = Classifier(deepcopy(shared_tiny.encoder), [SENTIMENT], head="linear", dropout=0.0)
+    return Model(classifier.eval(), shared_tiny.tokenizer, "tiny", None)
+
+
+@pytest.fixture(scope="module")
+def two(one: Model) -> tuple[Model, Model]:
+    """Models that differ in their heads alone."""
+    other = deepcopy(one.classifier)
+    with torch.no_grad():
+        for parameter in other.heads.parameters():
+            parameter += 1.0
+    return one, replace(one, classifier=other)
+
+
+@pytest.mark.parametrize("shares", [None, [0.75, 0.25]])
+def test_the_mean_lies_between_two(two: tuple[Model, Model], shares: list[float] | None) -> None:
+    first, other = (list(one.classifier.heads.parameters()) for one in two)
+    mean = average_models(two, shares).classifier.heads.parameters()
+    for own, before, after in zip(mean, first, other, strict=True):
+        torch.testing.assert_close(own, before + (0.25 if shares else 0.5))
+        torch.testing.assert_close(after, before + 1)  # neither has moved
+
+
+@pytest.mark.parametrize("n", [2, 3, 7])
+def test_is_the_same_to_the_last_bit_where_all_agree(one: Model, n: int) -> None:
+    mean = average_models([one] * n)
+    own = one.classifier.state_dict()
+    for name, tensor in mean.classifier.state_dict().items():
+        assert torch.equal(tensor, own[name]), name
+
+
+def test_what_was_fitted_to_other_weights_is_gone(two: tuple[Model, Model]) -> None:
+    task = next(iter(two[0].classifier.tasks))
+    fitted = replace(two[0], calibration={task: Calibration(temperature=2.0, n=10)})
+    assert average_models([fitted, two[1]]).calibration_of(task) == Calibration()
+
+
+def test_models_of_other_shape_have_no_mean(two: tuple[Model, Model]) -> None:
+    other = replace(two[1], base_sha256="another")
+    with pytest.raises(UserError, match="same encoder, head and tasks"):
+        average_models([two[0], other])

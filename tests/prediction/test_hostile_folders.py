@@ -24,7 +24,7 @@ from litotes.encoder import pretrained
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import save_model
 from litotes.model.folder import hash_folder, open_model
-from litotes.prediction.onnx_runtime import OnnxSession
+from litotes.prediction.onnx_runtime import checked_export
 
 TEXT = text_of(6)
 
@@ -52,7 +52,9 @@ def folder(exported: Path, tmp_path: Path) -> Path:
 
 
 def logits(folder: Path) -> np.ndarray:
-    return OnnxSession.from_folder(open_model(folder)).logits([TEXT])["sarcasm"]
+    with checked_export(open_model(folder)) as (session, _):
+        pass
+    return session.logits([TEXT])["sarcasm"]
 
 
 def keep_note_in_step(folder: Path) -> None:
@@ -140,7 +142,9 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
         "disagree about tasks",
     ),
     "other tasks": (
-        lambda f: change_json(f / "litotes.json", tasks={"irony": ["literal", "sarcastic"]}),
+        lambda f: change_json(
+            f / "litotes.json", tasks={"irony": ["literal", "sarcastic"]}, calibration={}
+        ),
         "disagree about tasks",
     ),
     "another calibration": (

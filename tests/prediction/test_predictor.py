@@ -16,6 +16,7 @@ from litotes.encoder import pretrained
 from litotes.encoder.tokenizer import PieceTokenizer
 from litotes.model.calibration import Calibration
 from litotes.model.classifier import is_task_name
+from litotes.model.folder import hash_folder, write_description
 from litotes.prediction.predictor import Predictor
 
 TEXTS = ["The tea is great.", "Hate it, hate it, hate it: the queue! " * 2, "ok", "x " * 300]
@@ -145,9 +146,12 @@ def test_not_a_model_folder(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="litotes train"):
         Predictor.load(tmp_path)
     (tmp_path / "litotes.json").write_text("{")
+    with pytest.raises(UserError, match=r"manifest\.json is missing"):
+        Predictor.load(tmp_path)
+    hash_folder(tmp_path).write(tmp_path)
     with pytest.raises(UserError, match="not readable"):
         Predictor.load(tmp_path)
-    (tmp_path / "litotes.json").write_text('{"format": 99}')
+    write_description(tmp_path, {"format": 99})
     with pytest.raises(UserError, match="format 99"):
         Predictor.load(tmp_path)
 

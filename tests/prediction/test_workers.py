@@ -54,7 +54,9 @@ def pieces(first: int, n: int) -> Pieces:
 def test_answers_come_in_the_order_of_the_texts(
     texts: list[tuple[int, int]], n_workers: int
 ) -> None:
-    logits = Workers(Session(), n_workers).logits([pieces(*text) for text in texts])["sarcasm"]  # type: ignore[arg-type]
+    logits = (
+        Workers(Session(), n_workers).compute([pieces(*text) for text in texts]).logits["sarcasm"]
+    )  # type: ignore[arg-type]
     assert logits.shape == (len(texts), 2)
     assert logits.tolist() == [list(text) for text in texts]
 
@@ -62,12 +64,12 @@ def test_answers_come_in_the_order_of_the_texts(
 @pytest.mark.parametrize("n", [1, 40])
 def test_an_error_in_a_worker_is_heard(n: int) -> None:
     with pytest.raises(UserError, match="thirteen"):
-        Workers(Session(), 2).logits([pieces(13, length) for length in range(1, n + 1)])  # type: ignore[arg-type]
+        Workers(Session(), 2).compute([pieces(13, length) for length in range(1, n + 1)])  # type: ignore[arg-type]
 
 
 def test_a_real_session_is_shared(tmp_path: Path) -> None:
     session = session_of(model_of(encoder_of()), tmp_path)
     texts = [text_of(n) for n in (5, 9, 5, 12, 9, 5)] * 8
-    together = Workers(session, 3).logits(texts)["sarcasm"]
+    together = Workers(session, 3).compute(texts).logits["sarcasm"]
     alone = np.concatenate([session.logits([text])["sarcasm"] for text in texts])
     np.testing.assert_allclose(together, alone, atol=1e-5)

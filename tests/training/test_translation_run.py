@@ -18,8 +18,7 @@ from made_pairs import make_network, make_recipe, make_texts
 from litotes.cli.main import main
 from litotes.core.errors import Stopped, UserError
 from litotes.data.parallel import Pair, ParallelTexts
-from litotes.model.checkpoint import write_description
-from litotes.model.folder import open_model
+from litotes.model.folder import open_model, write_description
 from litotes.training.checkpoints import RunState
 from litotes.training.objective import RunContext
 from litotes.training.recipe import TranslationRecipe

@@ -7,8 +7,8 @@ model folder  →  model.onnx, in float32, int16 or int8  →  the same held-out
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from math import ceil
 from pathlib import Path
@@ -21,18 +21,16 @@ from litotes.core.errors import UserError
 from litotes.core.machine import n_cores
 from litotes.core.numbers import confusion, macro_f1
 from litotes.core.progress import Watch, ignore_progress, prefix_watch
-from litotes.core.storage import free_folder, write_bytes
 from litotes.core.text import one_line
 from litotes.core.values import Example, Task
 from litotes.data.sources import load_with_test_part
 from litotes.encoder.packing import encode_examples
 from litotes.evaluation.scores import macro_f1_of
 from litotes.exporting.model_graph import build_onnx, write_export
-from litotes.model.builtin import is_builtin, name_of
 from litotes.model.calibration import Calibration, apply_to_each, thresholds_of
 from litotes.model.checkpoint import Model, load_model
 from litotes.model.exits import TABLE
-from litotes.model.folder import DESCRIPTION, HASHED, TRAINED_TEXTS, ModelFolder, open_model
+from litotes.model.folder import HASHED, TRAINED_TEXTS, ModelFolder, open_model, whole_copy
 from litotes.model.runtime import compute_outputs, static_tier
 from litotes.prediction.onnx_file import FILE, INT16
 from litotes.prediction.onnx_runtime import OnnxSession, Workers
@@ -102,36 +100,13 @@ def export_models(
     return [result for result, _ in exports]
 
 
-@contextmanager
-def working_copy(model: str | Path | ModelFolder, out: str | None) -> Iterator[ModelFolder]:
+def working_copy(
+    model: str | Path | ModelFolder, out: str | None
+) -> AbstractContextManager[ModelFolder]:
     """The folder itself, or a copy of it without its export, for a model that must stay as it is;
     what fails leaves no copy behind.
     """
-    folder = open_model(model)
-    if out is None:
-        if is_builtin(folder.path):
-            raise UserError(
-                f"An export is written into the folder of its model, and {name_of(folder.path)} is"
-                " not yours: copy it by --out FOLDER."
-            )
-        yield folder
-        return
-    copy = Path(out)
-    with free_folder(copy):
-        for part in folder.models:
-            _copy_files(part, copy / part.path.relative_to(folder.path), _COPIED)
-        if folder.parts:
-            _copy_files(folder, copy, ())
-        yield open_model(copy)
-
-
-def _copy_files(folder: ModelFolder, out: Path, names: Sequence[str]) -> None:
-    """With the hashes as they are stated: damage stays to be noticed in the copy."""
-    present = [name for name in names if (folder.path / name).is_file()]
-    if folder.manifest is not None:
-        folder.manifest.only((*present, DESCRIPTION)).write(out)
-    for name in (*present, DESCRIPTION):  # the last: a folder that has it is whole
-        write_bytes(out / name, (folder.path / name).read_bytes())
+    return whole_copy(model, out, names=_COPIED)
 
 
 def export_model(

@@ -329,12 +329,11 @@ def write_export(
 
     more: what else the note says.
     """
-    path, manifest = folder.path, folder.manifest
+    path = folder.path
     note = {"file": FILE, "sha256": hashlib.sha256(content).hexdigest(), "precision": precision}
     note_content = json_bytes(note | dict(more))
     # A crash in between leaves a file that its note or the manifest does not know, which is
     # refused. A disk without room leaves an earlier export as it is.
     write_bytes(path / FILE, content)
     write_bytes(path / NOTE, note_content)
-    if manifest is not None:
-        manifest.with_files({FILE: content, NOTE: note_content}).write(path)
+    folder.manifest.with_files({FILE: content, NOTE: note_content}).write(path)

@@ -130,6 +130,10 @@ class Removed:
     texts: Symbol | None = None
 
 
+class Live(Symbol):
+    """Which keys are live, of every query."""
+
+
 class AllLive:
     """Which keys are live where all are."""
 
@@ -599,7 +603,8 @@ class OnnxOperations(Operations):
     def live_like(self, affinity: Symbol, live: Any) -> Any:
         if live is None:
             return AllLive()
-        return self.graph.add("Expand", live, self.graph.add("Shape", affinity))
+        whole = self.graph.add("Expand", live, self.graph.add("Shape", affinity))
+        return Live(self.graph, whole.name)
 
     # Pruning
 
@@ -843,9 +848,12 @@ class OnnxOperations(Operations):
 
     def where(self, chosen: Symbol, x: Any, otherwise: Any) -> Symbol:
         """Where all keys are live, something is chosen in every row."""
-        return (
-            x if isinstance(otherwise, AllLive) else self.graph.add("Where", chosen, x, otherwise)
-        )
+        if isinstance(otherwise, AllLive):
+            return x
+        if isinstance(otherwise, Live):  # ONNX Runtime chooses between numbers alone
+            x, otherwise = (self.graph.cast(one, np.float32) for one in (x, otherwise))
+            return self.graph.add("Where", chosen, x, otherwise) > 0.5
+        return self.graph.add("Where", chosen, x, otherwise)
 
     def both(self, a: Symbol, b: Any) -> Symbol:
         return a if isinstance(b, AllLive) else self.graph.add("And", a, b)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from itertools import compress
-from math import ceil
+from math import ceil, inf
 from typing import Any
 
 import numpy as np
@@ -49,53 +49,34 @@ class Calibration:
     thresholds: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        temperature, threshold = self.temperature, self.threshold
-        if not (_is_number(temperature) and LOWEST <= temperature <= HIGHEST):
+        if not is_number(self.temperature) or not LOWEST <= self.temperature <= HIGHEST:
             raise ValueError(
                 f"the temperature must be a number from {LOWEST} to {HIGHEST:g}, not"
-                f" {temperature!r}"
+                f" {self.temperature!r:.60}"
             )
-        for one in (threshold, *(self.thresholds or ())):
-            if one is not None and not (_is_number(one) and 0 < one < 1):
-                raise ValueError(f"the threshold must be a number between 0 and 1, not {one!r:.60}")
-        is_whole = isinstance(self.n, int) and not isinstance(self.n, bool)
-        if not is_whole or self.n < 0:
-            raise ValueError(f"the number of texts calibrated on must be a count, not {self.n!r}")
-
-    def __repr__(self) -> str:
-        """Without what it does not have: its text is part of what names a model's answers."""
-        several = "" if self.thresholds is None else f", thresholds={self.thresholds}"
-        own = f"temperature={self.temperature}, threshold={self.threshold}, n={self.n}"
-        return f"Calibration({own}{several})"
+        one = () if self.threshold is None else (self.threshold,)
+        for threshold in (*one, *(self.thresholds or ())):
+            require_share(threshold, "the threshold")
+        require_whole(self.n, 0, "the number of texts calibrated on")
 
     def as_json(self) -> dict[str, Any]:
         """The thresholds of several labels only where there are such."""
         content = asdict(self)
-        several = content.pop("thresholds")
-        return content if several is None else content | {"thresholds": list(several)}
+        if self.thresholds is None:
+            del content["thresholds"]
+        return content
 
     @classmethod
     def from_json(cls, content: Any) -> Calibration:
-        """Reads and checks it; what is not a calibration is a ValueError."""
-        keys = {"temperature", "threshold", "n"}
-        if not isinstance(content, dict) or set(content) - {"thresholds"} != keys:
-            raise ValueError(f"a calibration has a temperature, a threshold and n, not {content!r}")
-        if "thresholds" not in content:
-            return cls(**content)
-        several = content["thresholds"]
-        if not isinstance(several, list) or None in several:
-            raise ValueError(f"the thresholds must be a list of numbers, not {several!r:.60}")
-        return cls(**{**content, "thresholds": tuple(several)})
+        """What is not a calibration is a ValueError or a TypeError."""
+        several = content.get("thresholds")
+        return cls(**{**content, "thresholds": None if several is None else tuple(several)})
 
     def apply(self, logits: NDArray[Any]) -> tuple[Counts, Floats]:
         """Labels (text,) and probabilities (text, class) of logits (text, class)."""
         probabilities = _softmax(logits / np.float64(self.temperature))
         if self.threshold is None or not len(logits):
             return logits.argmax(1), probabilities
-        if logits.shape[1] != 2:
-            raise ValueError(
-                f"a threshold decides between 2 classes, not between {logits.shape[1]}"
-            )
         return (probabilities[:, 1] >= self.threshold).astype(np.int64), probabilities
 
 
@@ -221,8 +202,6 @@ def _group_members(gold: Counts, groups: Sequence[object] | None) -> list[NDArra
     """For each group, which texts are in it. (group, text)"""
     if groups is None:
         return [np.ones(len(gold), dtype=np.bool_)]
-    if len(groups) != len(gold):
-        raise ValueError(f"{len(groups)} groups for {len(gold)} texts")
     names, numbers = np.unique([str(group) for group in groups], return_inverse=True)
     return [numbers == number for number in range(len(names))]
 
@@ -255,17 +234,8 @@ def _softmax(logits: Floats) -> Floats:
 
 
 def _as_arrays(logits: NDArray[Any], gold: Sequence[int] | Counts) -> tuple[Floats, Counts]:
-    """Both as arrays, if they fit each other."""
+    """Logits (text, class) and gold (text,) as arrays."""
     logits, gold = np.asarray(logits, dtype=np.float64), np.asarray(gold, dtype=np.int64)
-    if logits.ndim != 2 or gold.shape != logits.shape[:1]:
-        raise ValueError(
-            f"logits (text, class) and gold (text,) do not fit: {logits.shape} and {gold.shape}"
-        )
-    if len(gold) and not 0 <= gold.min() <= gold.max() < logits.shape[1]:
-        raise ValueError(
-            f"gold has class {gold.min()} or {gold.max()}, the logits have {logits.shape[1]}"
-            " classes"
-        )
     if not np.isfinite(logits).all():
         raise UserError(
             "The model's logits are not all finite numbers: training has diverged. Train with a"
@@ -274,8 +244,19 @@ def _as_arrays(logits: NDArray[Any], gold: Sequence[int] | Counts) -> tuple[Floa
     return logits, gold
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < inf
+
+
+def require_share(value: object, what: str) -> None:
+    """Refuses, as a ValueError, what is no share of something."""
+    if not is_number(value) or not 0 < value < 1:  # type: ignore[operator]
+        raise ValueError(f"{what} must be a number between 0 and 1, not {value!r:.60}")
+
+
+def require_whole(value: object, least: int, what: str) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{what} must be a count from {least}, not {value!r:.60}")
 
 
 # Tasks whose answer may be several labels of one text, or none: each label is decided alone.
@@ -302,8 +283,6 @@ def thresholds_of(calibration: Calibration, n_labels: int) -> Floats:
     """(class,)"""
     if calibration.thresholds is None:
         return np.full(n_labels, HALF)
-    if len(calibration.thresholds) != n_labels:
-        raise ValueError(f"{len(calibration.thresholds)} thresholds for {n_labels} labels")
     return np.array(calibration.thresholds)
 
 
@@ -364,19 +343,9 @@ class Bound:
     n: int
 
     def __post_init__(self) -> None:
-        if not _is_number(self.least) or not 0 <= self.least <= 1:
+        if not is_number(self.least) or not 0 <= self.least <= 1:
             raise ValueError(f"the least share must be from 0 to 1, not {self.least!r:.60}")
-        if not isinstance(self.n, int) or isinstance(self.n, bool) or self.n < 1:
-            raise ValueError(f"the number of texts calibrated on must be 1 or more, not {self.n!r}")
-
-    def as_json(self) -> dict[str, Any]:
-        return {"least": self.least, "n": self.n}
-
-    @classmethod
-    def from_json(cls, content: Any) -> Bound:
-        if not isinstance(content, dict) or set(content) != {"least", "n"}:
-            raise ValueError(f"a bound has a least share and n, not {content!r:.60}")
-        return cls(**content)
+        require_whole(self.n, 1, "the number of texts calibrated on")
 
 
 @dataclass(frozen=True)
@@ -388,50 +357,22 @@ class LabelSets:
     varieties: Mapping[str, Bound] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        check_coverage(self.coverage)
-        for name in self.varieties:
-            if not isinstance(name, str) or not name or not name.isprintable():
-                raise ValueError(f"the name of a variety must be printable, not {name!r:.60}")
+        require_share(self.coverage, "the coverage")
+        if not all(name.isprintable() for name in self.varieties):
+            raise ValueError("the name of a variety holds characters that cannot be printed")
 
     def bound(self, variety: str | None) -> Bound:
         """That of a variety, or of all texts where it has none of its own."""
         return self.overall if variety is None else self.varieties.get(variety, self.overall)
 
     def as_json(self) -> dict[str, Any]:
-        varieties = {name: bound.as_json() for name, bound in self.varieties.items()}
-        return {
-            "coverage": self.coverage,
-            "overall": self.overall.as_json(),
-            "varieties": varieties,
-        }
+        return asdict(self)
 
     @classmethod
     def from_json(cls, content: Any) -> LabelSets:
-        """Reads and checks them; what is not such bounds is a ValueError."""
-        keys = {"coverage", "overall", "varieties"}
-        if not isinstance(content, dict) or set(content) != keys:
-            raise ValueError(f"sets of labels have {', '.join(sorted(keys))}, not {content!r:.60}")
-        if not isinstance(content["varieties"], dict):
-            raise ValueError("the bounds of varieties are not a table")
-        varieties = {}
-        for name, own in content["varieties"].items():
-            varieties[name] = Bound.from_json(own)
-        return cls(content["coverage"], Bound.from_json(content["overall"]), varieties)
-
-
-def check_label_sets(content: object, tasks: Mapping[str, Sequence[str]]) -> None:
-    """Refuses, as a ValueError, what `litotes.json` must not say. tasks: the labels of each."""
-    if not isinstance(content, dict):
-        raise ValueError("unsure is not a table")
-    for task, sets in content.items():
-        if not tasks.get(task):
-            raise ValueError(f"unsure names {task!r:.60}, which is no task with labels")
-        LabelSets.from_json(sets)
-
-
-def check_coverage(coverage: Any) -> None:
-    if not _is_number(coverage) or not 0 < coverage < 1:
-        raise ValueError(f"the coverage must be a number between 0 and 1, not {coverage!r:.60}")
+        """What is not such bounds is a ValueError or a TypeError."""
+        varieties = {name: Bound(**own) for name, own in content["varieties"].items()}
+        return cls(**{**content, "overall": Bound(**content["overall"]), "varieties": varieties})
 
 
 def label_shares(probabilities: Floats, threshold: float | None) -> Floats:
@@ -450,7 +391,7 @@ def fit_bound(shares: NDArray[Any], gold: Sequence[int] | Counts, coverage: floa
 
     Fewer texts than `needed_texts(coverage)` are a UserError: every set would hold every label.
     """
-    check_coverage(coverage)
+    require_share(coverage, "the coverage")
     gold = np.asarray(gold, dtype=np.int64)
     n = len(gold)
     if n < needed_texts(coverage):

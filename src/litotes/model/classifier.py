@@ -33,11 +33,7 @@ class Classifier(nn.Module):
     ) -> None:
         super().__init__()
         for task in tasks:
-            if not is_task_name(task.name):
-                raise UserError(
-                    f"A task cannot be called {task.name!r}. Choose another name of letters,"
-                    " digits, - and _, in a table's source with task=NAME."
-                )
+            _check_name(task)
         self.tasks = {task.name: task for task in tasks}
         self.head_name, self.dropout = head, dropout
         self.encoder = encoder
@@ -75,6 +71,14 @@ def is_task_name(name: str) -> bool:
     return can_name_task(name) and not is_attribute
 
 
+def _check_name(task: Task) -> None:
+    if not is_task_name(task.name):
+        raise UserError(
+            f"A task cannot be called {task.name!r}. Choose another name of letters, digits, - and"
+            " _, in a table's source with task=NAME."
+        )
+
+
 # An encoder with a head that answers words.
 
 
@@ -83,11 +87,7 @@ class WordModel(nn.Module):
 
     def __init__(self, encoder: Encoder, task: Task, *, kind: str, dropout: float) -> None:
         super().__init__()
-        if not is_task_name(task.name):
-            raise UserError(
-                f"A task cannot be called {task.name!r}. Choose another name of letters, digits, -"
-                " and _."
-            )
+        _check_name(task)
         if encoder.spec.pruning != "none" and not encoder.pruning.restore:
             raise UserError(
                 f'kind = "{kind}" needs an answer for every word, and pruning ='
@@ -144,65 +144,42 @@ class EarlyExits:
 
         A text alone is answered as it is in any batch.
         """
-        departures = _Departures(self, classifier, calibration, batch.layout.n_texts)
+        n_texts, rule = batch.layout.n_texts, self.rule
+        there = torch.arange(n_texts)  # the places of the texts that have not left
+        layers = torch.full((n_texts,), len(classifier.encoder.spec.walk))
+        kind = classifier.encoder.embeddings.piece.weight.dtype
+        logits = {
+            name: torch.empty(n_texts, task.n_outputs, dtype=kind)
+            for name, task in classifier.tasks.items()
+        }
+
+        def put(places: Tensor, found: Mapping[str, Tensor]) -> None:
+            for task, own in found.items():
+                logits[task][places] = own.detach()
+
+        def ask(layer: int, encoding: Encoding, go_on: GoOn) -> None:
+            nonlocal there
+            found = self.heads(layer, encoding)
+            arrays = {task: values.detach().numpy() for task, values in found.items()}
+            is_sure = torch.from_numpy(rule.log_odds(layer, arrays, calibration) >= rule.cut)
+            if not is_sure.any():
+                go_on(None)
+                return
+            put(there[is_sure], {task: own[is_sure] for task, own in found.items()})
+            layers[there[is_sure]] = layer
+            there = there[~is_sure]
+            if len(there):
+                go_on(~is_sure)
+
         walk(
             TORCH,
             classifier.encoder,
             batch,
             firsts_only=classifier.firsts_only,
-            exits={layer: partial(departures.ask, layer) for layer in self.rule.inner_layers},
-            read=departures.end,
+            exits={layer: partial(ask, layer) for layer in rule.inner_layers},
+            read=lambda encoding: put(there, classifier.read(encoding)),
         )
-        return departures.in_order()
-
-
-class _Departures:
-    """The texts of one batch that have been answered, and those still there."""
-
-    def __init__(
-        self,
-        exits: EarlyExits,
-        classifier: Classifier,
-        calibration: Mapping[str, Calibration],
-        n_texts: int,
-    ) -> None:
-        self._exits, self._classifier, self._calibration = exits, classifier, calibration
-        self.there = torch.arange(n_texts)
-        self._places: list[Tensor] = []
-        self._layers: list[Tensor] = []
-        self._logits: list[Mapping[str, Tensor]] = []
-
-    def ask(self, layer: int, encoding: Encoding, go_on: GoOn) -> None:
-        """Answers the texts that the exit after `layer` layers is sure of; the others go on."""
-        rule = self._exits.rule
-        logits = self._exits.heads(layer, encoding)
-        arrays = {task: values.detach().numpy() for task, values in logits.items()}
-        is_sure = torch.from_numpy(rule.log_odds(layer, arrays, self._calibration) >= rule.cut)
-        if not is_sure.any():
-            go_on(None)
-            return
-        self.add(layer, self.there[is_sure], {task: own[is_sure] for task, own in logits.items()})
-        self.there = self.there[~is_sure]
-        if len(self.there):
-            go_on(~is_sure)
-
-    def end(self, encoding: Encoding) -> None:
-        """Answers those that went all the way."""
-        n_layers = len(self._classifier.encoder.spec.walk)
-        self.add(n_layers, self.there, self._classifier.read(encoding))
-
-    def add(self, layer: int, places: Tensor, logits: Mapping[str, Tensor]) -> None:
-        """Answers to the texts at `places`."""
-        self._places.append(places)
-        self._layers.append(torch.full_like(places, layer))
-        self._logits.append(logits)
-
-    def in_order(self) -> tuple[dict[str, Tensor], Tensor]:
-        order = torch.cat(self._places).argsort()
-        logits = {}
-        for task in self._logits[0]:
-            logits[task] = torch.cat([part[task] for part in self._logits])[order]
-        return logits, torch.cat(self._layers)[order]
+        return logits, layers
 
 
 # How long classifiers take to answer, measured side by side.

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from litotes.core.numbers import Floats
 from litotes.encoder.tokenizer import Pieces
-from litotes.model.calibration import Calibration
+from litotes.model.calibration import Calibration, is_number, require_share, require_whole
 
 LARGEST = 1e4
 """Of a sureness's numbers: e^10000 is certain beyond all doubt."""
@@ -40,10 +40,9 @@ class Sureness:
     slope: float
 
     def __post_init__(self) -> None:
-        if not (_is_number(self.offset) and abs(self.offset) <= LARGEST):
-            raise ValueError(f"an exit's offset must be a number, not {self.offset!r:.60}")
-        if not (_is_number(self.slope) and 0 <= self.slope <= LARGEST):
-            raise ValueError(f"an exit's slope must be a number from 0, not {self.slope!r:.60}")
+        for value, least in ((self.offset, -LARGEST), (self.slope, 0)):
+            if not is_number(value) or not least <= value <= LARGEST:
+                raise ValueError(f"an exit's offset or slope cannot be {value!r:.60}")
 
     def log_odds(self, margins: Floats) -> Floats:
         """(text,) → (text,)"""
@@ -65,15 +64,9 @@ class Promise:
 
     def __post_init__(self) -> None:
         for name in ("allowed", "confidence"):
-            value = getattr(self, name)
-            if not (_is_number(value) and 0 < value < 1):
-                raise ValueError(f"{name} must be a number between 0 and 1, not {value!r:.60}")
+            require_share(getattr(self, name), name)
         for name in ("n", "n_differ"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-                raise ValueError(f"{name} must be a count, not {value!r:.60}")
-        if self.n_differ > self.n:
-            raise ValueError(f"of {self.n} texts, {self.n_differ} cannot differ")
+            require_whole(getattr(self, name), 0, name)
 
     def in_words(self) -> str:
         return (
@@ -101,10 +94,8 @@ class Exits:
             raise ValueError("the layers of exits must be different and ascending")
         if set(self.sureness) != set(self.layers):
             raise ValueError("every exit must say how sure it is")
-        if not (_is_number(self.threshold) and 0 < self.threshold <= 1):
-            raise ValueError(
-                f"the threshold of exits must be a number from 0 to 1, not {self.threshold!r:.60}"
-            )
+        if self.threshold != 1:
+            require_share(self.threshold, "the threshold of exits")
 
     @property
     def has_table(self) -> bool:
@@ -140,37 +131,24 @@ class Exits:
         return np.asarray(np.minimum.reduce(found))
 
     def as_json(self) -> dict[str, Any]:
-        sureness = {
-            str(layer): {task: asdict(one) for task, one in by_task.items()}
-            for layer, by_task in self.sureness.items()
-        }
-        return {
-            "layers": list(self.layers),
-            "sureness": sureness,
-            "threshold": self.threshold,
-            "promise": asdict(self.promise),
-        }
+        return asdict(self)
 
 
 def exits_from_json(content: Any, *, tasks: Mapping[str, Any], n_layers: int) -> Exits:
-    """Reads and checks it; what cannot be the exits of this model is a ValueError.
+    """The exits of a model; what they cannot be is a ValueError, a TypeError or a LookupError.
 
     tasks: {name: labels}
     """
-    _check_keys(content, {"layers", "sureness", "threshold", "promise"}, "the exits")
-    layers = content["layers"]
-    if not isinstance(layers, list) or not all(_is_layer(one, n_layers) for one in layers):
-        raise ValueError(f"the layers of exits must be whole numbers from 0 to {n_layers - 1}")
-    if not all(tasks.values()):
-        raise ValueError("a task that is answered with a number has no exits")
-    _check_keys(content["sureness"], set(map(str, layers)), "the sureness of exits")
     sureness = {}
-    for layer in layers:
-        by_task = content["sureness"][str(layer)]
-        _check_keys(by_task, set(tasks), f"the exit after layer {layer}")
-        sureness[layer] = {task: _sureness(by_task[task]) for task in tasks}
-    _check_keys(content["promise"], {"allowed", "confidence", "n", "n_differ"}, "a promise")
-    return Exits(tuple(layers), sureness, content["threshold"], Promise(**content["promise"]))
+    for layer, by_task in content["sureness"].items():
+        sureness[int(layer)] = {task: Sureness(**own) for task, own in by_task.items()}
+        if by_task.keys() != tasks.keys() or not all(tasks.values()):
+            raise ValueError("an exit answers all tasks of a model, none of them with a number")
+    layers, promise = tuple(content["layers"]), Promise(**content["promise"])
+    exits = Exits(**{**content, "layers": layers, "sureness": sureness, "promise": promise})
+    if not 0 <= exits.layers[0] <= exits.layers[-1] < n_layers:
+        raise ValueError(f"the layers of exits must be whole numbers from 0 to {n_layers - 1}")
+    return exits
 
 
 def label_margins(logits: NDArray[Any], calibration: Calibration) -> Floats:
@@ -186,25 +164,6 @@ def label_margins(logits: NDArray[Any], calibration: Calibration) -> Floats:
     odds = calibration.threshold / (1 - calibration.threshold)
     lead = precise[:, 1] - precise[:, 0] - calibration.temperature * math.log(odds)
     return np.asarray(np.abs(lead))
-
-
-def _sureness(content: Any) -> Sureness:
-    _check_keys(content, {"offset", "slope"}, "a sureness")
-    return Sureness(**content)
-
-
-def _check_keys(content: Any, keys: set[str], what: str) -> None:
-    if not isinstance(content, dict) or set(content) != keys:
-        raise ValueError(f"{what} must have {', '.join(sorted(keys))}, not {content!r:.60}")
-
-
-def _is_layer(value: Any, n_layers: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < n_layers
-
-
-def _is_number(value: object) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and math.isfinite(value)  # type: ignore[arg-type]
 
 
 # The exit before the first layer: a table with a few numbers for every piece, and nothing else.
@@ -243,23 +202,14 @@ class StaticTable:
 
     def logits(self, texts: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
         """{task: (text, class)}; of a text in a batch the very numbers that it has alone."""
-        together = self._logits(texts)
+        lengths = np.array([len(text.ids) for text in texts], np.intp)  # (text,): at least 1
+        ids = chain.from_iterable(text.ids for text in texts)
+        pieces = np.fromiter(ids, np.intp, int(lengths.sum()))
+        starts = np.cumsum(lengths) - lengths
+        sums = np.add.reduceat(self._weights[1 + pieces], starts, axis=0)  # (text, class)
+        together = self._weights[0] + sums / np.sqrt(lengths, dtype=np.float32)[:, None]
         ends = np.cumsum(list(self.n_outputs.values()))[:-1]
         return dict(zip(self.n_outputs, np.split(together, ends, axis=1), strict=True))
-
-    def _logits(self, texts: Sequence[Pieces]) -> NDArray[np.float32]:
-        if not texts:
-            return np.empty((0, self.rows.shape[1]), dtype=np.float32)
-        lengths = np.array([len(text.ids) for text in texts])  # (text,): at least 1
-        pieces = np.fromiter(
-            chain.from_iterable(text.ids for text in texts), np.intp, int(lengths.sum())
-        )
-        starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
-        sums = np.add.reduceat(self._weights[1 + pieces], starts, axis=0)  # (text, class)
-        found: NDArray[np.float32] = (
-            self._weights[0] + sums / np.sqrt(lengths, dtype=np.float32)[:, None]
-        )
-        return found
 
     def to_bytes(self) -> bytes:
         """The content of the file."""
@@ -274,16 +224,14 @@ def parse_table(content: bytes, *, n_pieces: int, n_outputs: Mapping[str, int]) 
     n_pieces: those of the vocabulary.
     """
     shape = (1 + n_pieces, sum(n_outputs.values()))
-    stream = BytesIO(content)
-    if np.lib.format.read_magic(stream) != (1, 0):
-        raise ValueError(f"{TABLE} is of another version")
-    found, is_by_column, dtype = np.lib.format.read_array_header_1_0(stream)
-    if (found, is_by_column, dtype) != (shape, False, STORED):
-        raise ValueError(f"{TABLE} must be {shape} in float16, not {found} in {dtype}")
-    values = content[stream.tell() :]
-    if len(values) != shape[0] * shape[1] * STORED.itemsize:
-        raise ValueError(f"{TABLE} has {len(values)} bytes of numbers, which is not its shape")
-    rows = np.frombuffer(values, STORED).reshape(shape)
+    start = BytesIO()  # what such a file begins with; nothing else of it is believed
+    header = {"descr": STORED.str, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(start, header)
+    n_before = start.tell()
+    is_whole = len(content) == n_before + shape[0] * shape[1] * STORED.itemsize
+    if not is_whole or not content.startswith(start.getvalue()):
+        raise ValueError(f"{TABLE} is not {shape} in float16")
+    rows = np.frombuffer(content, STORED, offset=n_before).reshape(shape)
     if not np.isfinite(rows).all():
         raise ValueError(f"{TABLE} holds what is no number")
     return StaticTable(rows, dict(n_outputs))
@@ -324,12 +272,3 @@ class Outputs:
 
     logits: dict[str, NDArray[np.float32]]
     layers: NDArray[np.int64] | None = None
-
-
-def join_outputs(parts: Sequence[Outputs]) -> Outputs:
-    """Those of several groups of texts, one after the other."""
-    logits = {}
-    for task in parts[0].logits:
-        logits[task] = np.concatenate([part.logits[task] for part in parts])
-    layers = [part.layers for part in parts if part.layers is not None]
-    return Outputs(logits, np.concatenate(layers) if layers else None)

@@ -1,6 +1,9 @@
-"""What a run has written about itself into `litotes.json`, checked when the folder is opened.
+"""The model folder without its weights: its manifest, what its description says, its hashes.
 
-A model that no run has made may know nothing about itself.
+`litotes.json` is what a run has written about the model; checkpoint.py lists the other files.
+Opening a folder needs no torch: it checks that no link leads out of it, that `litotes.json` is the
+file of the manifest and says what a model can have. The hashes of the other files are compared when
+these are read. What was hashed is what is used: a file is read once, and its bytes are handed on.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -29,41 +33,26 @@ from litotes.core.text import one_line
 from litotes.core.values import CLASSIFICATION, KINDS, TRANSLATION, WORD_KINDS, Example, Task
 from litotes.core.version import __version__
 from litotes.data.corpus import example_key
-from litotes.encoder.families import spec_from_json
+from litotes.encoder.families import EncoderSpec, spec_from_json
 from litotes.encoder.fetching import BUNDLED, bundled_weights
 from litotes.encoder.tokenizer import PieceTokenizer
-from litotes.model.builtin import is_builtin, resolve_model
-from litotes.model.calibration import Calibration, LabelSets, check_label_sets
+from litotes.model.builtin import is_builtin, name_of, resolve_model
+from litotes.model.calibration import Calibration, LabelSets, is_number
 from litotes.model.exits import TABLE, Exits, StaticTable, exits_from_json, parse_table
 
-_FACTS: dict[str, Any] = {"key": str, "recipe": dict, "data": dict, "notes": list}
-_MORE: dict[str, Any] = {"best_epoch": int | None, "seconds_per_step": float | int}
-"""What a pruned model does not have."""
-
-
-def check_facts(facts: object) -> None:
-    """Facts of a run must be whole; what is not is a ValueError."""
-    if not isinstance(facts, dict):
-        raise ValueError("its facts are not a table")
-    if not facts.keys() & _FACTS.keys():
-        return
-    kinds = _FACTS | {name: kind for name, kind in _MORE.items() if name in facts}
-    for name, kind in kinds.items():
-        if not isinstance(facts.get(name), kind):
-            raise ValueError(f"its facts have no {name}, or a wrong one")
-    data, settings = facts["data"], facts["recipe"].get("data")
-    counts = data.get("n_train"), data.get("n_pairs", 0)
-    are_counts = all(isinstance(count, int) for count in counts)
-    if not are_counts or not isinstance(data.get("sha256"), str):
-        raise ValueError("its facts do not say which texts it learned from")
-    if not isinstance(settings, dict) or not isinstance(settings.get("source"), str):
-        raise ValueError("its recipe names no source")
-    if not all(isinstance(note, str) for note in facts["notes"]):
-        raise ValueError("its notes are not sentences")
+DESCRIPTION = "litotes.json"
+WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
+HASHED = (WEIGHTS, TOKENIZER)
+"""The files that decide the answers of every model."""
+MOST_KEPT_BYTES = 1 << 30
+"""Of a file that is read once. A larger one is hashed and then mapped: it need not be in memory
+twice.
+"""
+ADVICE = "Copy the model folder again, or train the model again."
 
 
 def takes_pairs(facts: Mapping[str, Any]) -> bool:
-    """Whether a model has learned from pairs of texts; earlier versions did not write it down."""
+    """Tells a model that has learned from pairs of texts."""
     return bool(facts.get("data", {}).get("n_pairs"))
 
 
@@ -81,8 +70,6 @@ def name_model(base: str, head: str, pruning: str) -> str:
 # with a description is whole. A file that decides an answer must be in the list. Other files (the
 # card, the scores) are listed too but not compared: people edit them, and no answer depends on
 # them.
-
-ADVICE = "Copy the model folder again, or train the model again."
 
 
 @dataclass(frozen=True)
@@ -110,8 +97,9 @@ class Manifest:
         return Manifest({name: sha256 for name, sha256 in self.files.items() if name in names})
 
     def as_json(self) -> dict[str, Any]:
-        """The content of its file."""
-        return _as_json(dict(sorted(self.files.items())))
+        """The content of its file: the list, and the sha256 of the list."""
+        files = dict(sorted(self.files.items()))
+        return {"files": files, "sha256": hashlib.sha256(json.dumps(files).encode()).hexdigest()}
 
     def write(self, folder: Path) -> None:
         write_json(folder / MANIFEST, self.as_json())
@@ -122,167 +110,125 @@ def changed_file(file: Path) -> UserError:
     return UserError(f"{file} is missing or not the file that was saved. {ADVICE}")
 
 
+def own_files(folder: Path) -> list[Path]:
+    """The files of a folder but its manifest, and without hidden ones: locks, and what is half
+    written.
+    """
+    files = [path for path in sorted(folder.iterdir()) if path.is_file()]
+    return [path for path in files if not path.name.startswith(".") and path.name != MANIFEST]
+
+
 def hash_folder(folder: Path) -> Manifest:
-    """The files that are in a folder now, without hidden ones: locks, and what is half written."""
-    files = {}
-    for path in sorted(folder.iterdir()):
-        if path.is_file() and not path.name.startswith(".") and path.name != MANIFEST:
-            files[path.name] = sha256_of(path)
-    return Manifest(files)
+    """The files that are in a folder now."""
+    return Manifest({path.name: sha256_of(path) for path in own_files(folder)})
 
 
-def read_manifest(folder: Path) -> Manifest | None:
-    """The manifest of a folder; None: it has none."""
+def read_manifest(folder: Path) -> Manifest:
     file = folder / MANIFEST
     if not file.is_file():
-        return None
+        raise UserError(f"{file} is missing. {ADVICE}")
     content = read_json_table(file, advice=ADVICE)
-    files = content.get("files", {})
-    is_list = isinstance(files, dict) and all(isinstance(one, str) for one in files.values())
-    if not is_list or content != _as_json(files):
+    files = content.get("files")
+    if not isinstance(files, dict) or content != Manifest(files).as_json():
         raise UserError(f"{file}: damaged (its list does not have the sha256 it states). {ADVICE}")
     return Manifest(files)
 
 
-def _as_json(files: Mapping[str, str]) -> dict[str, Any]:
-    """With the sha256 of the list."""
-    listed = json.dumps(files, sort_keys=True)
-    return {"files": files, "sha256": hashlib.sha256(listed.encode()).hexdigest()}
+def write_description(
+    folder: Path, description: Mapping[str, Any], manifest: Manifest | None = None
+) -> None:
+    """Writes the manifest of the folder and then, last, the description: a folder whose description
+    was replaced half-way is refused.
+
+    manifest: the hashes as they are stated; None: those of the files as they are.
+    """
+    content = json_bytes(description)
+    manifest = hash_folder(folder) if manifest is None else manifest
+    manifest.with_files({DESCRIPTION: content}).write(folder)
+    write_bytes(folder / DESCRIPTION, content)
 
 
-# What `litotes.json` may say: known keys, and values that a model can have.
-#
-# A hash notices damage; this notices a description that was written wrongly or edited by hand, and
-# the damage of folders that have no manifest. What needs the weights is checked when these are
-# read.
+# What `litotes.json` may say. A hash notices damage; this notices a description that was written
+# wrongly or edited by hand. What needs the weights is checked when these are read.
 
 FORMAT = 2
-OLD_FORMAT = 1
-"""Without a manifest: the description itself states the hashes of weights and tokenizer."""
-_ALWAYS = {"format", "litotes"}
-_OF_PARTS = _ALWAYS | {"parts"}
-_OF_A_MODEL = _ALWAYS | {
-    "tasks",
-    "head",
-    "dropout",
-    "calibration",
-    "max_pieces",
-    "encoder",
-    "base",
-    "facts",
-    "exits",
-    "unsure",
-    "multi_label",
+_HEADER = {"format", "litotes"}
+_OF_EVERY_MODEL = {*_HEADER, "tasks", "dropout", "max_pieces", "encoder", "base", "facts"}
+_KEYS = {
+    "parts": {*_HEADER, "parts"},
+    "words": {*_OF_EVERY_MODEL, "kind", "words"},
+    "texts": {*_OF_EVERY_MODEL, "head", "calibration"},
 }
-_NOT_OF_WORDS = {"head", "calibration", "exits", "unsure", "multi_label"}
-_OF_WORDS = (_OF_A_MODEL | {"kind", "words"}) - _NOT_OF_WORDS
-_OF_AN_OLD_MODEL = _OF_A_MODEL | {"files"}
+"""Of a folder of parts, of a model of words, of a classifier."""
+_MAY_HAVE = {"exits", "unsure", "multi_label"}
+"""Keys of some classifiers."""
+_FACTS: dict[str, Any] = {"key": str, "recipe": dict, "data": dict, "notes": list}
 
 
-def check_description(description: Mapping[str, Any]) -> None:
-    """Refuses, as a ValueError, what no model can have.
-
-    A key that is missing is reported by what needs it.
+def _check_description(folder: ModelFolder) -> None:
+    """Refuses what no model can have; a missing key, a wrong type or value is an error of Python,
+    which who opens the folder turns into a sentence.
     """
-    known = _OF_AN_OLD_MODEL if description["format"] == OLD_FORMAT else _OF_A_MODEL
-    if "parts" in description:
-        known = _OF_PARTS
-    elif "kind" in description:
-        known = _check_kind(description)
-    for key in description:
-        if key not in known:
-            raise ValueError(f"the key {key!r:.60} is unknown")
-    _check_tasks(description.get("tasks", {}))
-    dropout = description.get("dropout", 0.0)
-    if isinstance(dropout, bool) or not isinstance(dropout, int | float) or not 0 <= dropout < 1:
-        raise ValueError(f"the dropout must be a number from 0 to 1, not {dropout!r:.60}")
-    for key in ("encoder", "calibration"):
-        if not isinstance(description.get(key, {}), dict):
-            raise ValueError(f"{key} is not a table")
-    check_label_sets(description.get("unsure", {}), description.get("tasks", {}))
-    _check_several(description)
-    if "encoder" in description:
-        spec = spec_from_json(description["encoder"])
-        if "exits" in description:
-            tasks, n_layers = description["tasks"], len(spec.walk)
-            exits_from_json(description["exits"], tasks=tasks, n_layers=n_layers)
+    about = folder.description
+    kind = "parts" if "parts" in about else "words" if "kind" in about else "texts"
+    odd = _KEYS[kind].symmetric_difference(about) - (_MAY_HAVE if kind == "texts" else set())
+    if odd:
+        raise ValueError(f"the key {min(odd)!r:.60} is missing or unknown")
+    if kind == "parts":
+        return
+    if kind == "words":
+        _check_words(about)
+    tasks, several = folder.tasks, about.get("multi_label", [])
+    for labels in about["tasks"].values():
+        if not all(label.isprintable() for label in labels):  # a terminal obeys the others
+            raise ValueError("a label holds characters that cannot be printed")
+        if len(set(labels)) < len(labels):
+            raise ValueError(f"a task has the same label twice, of {labels!r:.60}")
+    if not is_number(about["dropout"]) or not 0 <= about["dropout"] < 1:
+        raise ValueError(f"the dropout must be a number from 0 to 1, not {about['dropout']!r:.60}")
+    if not set(several) <= {name for name, task in tasks.items() if task.multi_label}:
+        raise ValueError("multi_label does not name tasks with labels")
+    if folder.exits is not None and several:
+        raise ValueError("a model whose texts may have several labels has no exits")
+    for name in folder.label_sets:
+        if not tasks[name].is_choice:
+            raise ValueError(f"unsure names {name!r:.60}, which is no choice of one label")
+    for name, calibration in folder.calibration.items():
+        task, thresholds = tasks[name], calibration.thresholds
+        n_thresholds = len(task.labels) if task.multi_label else 0
+        if thresholds is not None and len(thresholds) != n_thresholds:
+            raise ValueError(f"{name!r:.60} has not a threshold for each of several labels")
+        if calibration.threshold is not None and (task.multi_label or len(task.labels) != 2):
+            raise ValueError(f"{name!r:.60} has a threshold, and not two labels")
+    facts = about["facts"]
+    of_a_run = facts.keys() & _FACTS.keys()  # a model that no run has made may know nothing
+    if of_a_run and not all(isinstance(facts[name], kind) for name, kind in _FACTS.items()):
+        raise ValueError("its facts are not those of a run")
 
 
-def _check_kind(description: Mapping[str, Any]) -> set[str]:
-    """What a model may say that does not label whole texts."""
+def _check_words(about: Mapping[str, Any]) -> None:
     # the sources of words come with it, which a classifier does not wait for
     from litotes.data.words import CUTTINGS
 
-    kind = description["kind"]
+    kind = about["kind"]
     if kind not in WORD_KINDS:
         raise ValueError(f"the kind {kind!r:.60} is unknown; a newer litotes may know it")
-    if len(description["tasks"]) != 1:
-        raise ValueError("a model of words has one task")
-    if description["words"] not in CUTTINGS:
-        raise ValueError(f"the way to cut words {description['words']!r:.60} is unknown")
-    return _OF_WORDS
-
-
-def _check_several(description: Mapping[str, Any]) -> None:
-    """Tasks with several labels for one text are named; each has thresholds for all or none."""
-    several, tasks = description.get("multi_label", []), description.get("tasks", {})
-    if not isinstance(several, list) or not all(tasks.get(name) for name in several):
-        raise ValueError("multi_label does not name tasks with labels")
-    for name in several:
-        if name in description.get("unsure", {}) or "exits" in description:
-            raise ValueError(f"{name!r:.60} has several labels, and no sets of them or exits")
-    for name, content in description.get("calibration", {}).items():
-        thresholds = Calibration.from_json(content).thresholds
-        if thresholds is not None and name not in several:
-            raise ValueError(f"{name!r:.60} has one label, and thresholds for several")
-        if thresholds is not None and len(thresholds) != len(tasks[name]):
-            raise ValueError(f"{name!r:.60} has not a threshold for each label")
-
-
-def _check_tasks(tasks: Mapping[str, list[str]]) -> None:
-    """Labels are printed, and a terminal obeys some characters."""
-    for task, labels in tasks.items():
-        if not all(label.isprintable() for label in labels):
-            raise ValueError("a label holds characters that cannot be printed")
-        if len(set(labels)) < len(labels):
-            raise ValueError(f"the task {task!r:.60} has the same label twice")
-
-
-# A model folder is opened once; everything after that is handed the `ModelFolder`.
-#
-#     name or path  →  open_model  →  ModelFolder: its path, the checked `litotes.json`, its parts
-#                                         →  load_model (torch)  or  OnnxRuntime (no torch)
-#
-# Opening needs no torch, so that an exported model can answer at once. It checks that no link
-# leads
-# out of the folder, that `litotes.json` is the file of the manifest, can be read and names nothing
-# outside; the hashes of the other files are compared when these are read. What was hashed is what
-# is
-# used: a file is read once, and its bytes are handed on.
-
-DESCRIPTION = "litotes.json"
-WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
-HASHED = (WEIGHTS, TOKENIZER)
-"""The files that every model folder states the sha256 of, whatever its format."""
-MOST_KEPT_BYTES = 1 << 30
-"""Of a file that is read once. A larger one is hashed and then mapped: it need not be in memory
-twice.
-"""
+    if len(about["tasks"]) != 1 or about["words"] not in CUTTINGS:
+        raise ValueError("a model of words has one task, and a known way to cut words")
 
 
 @dataclass(frozen=True)
 class ModelFolder:
     """A model folder that has been opened.
 
-    description: the content of its `litotes.json`.
-    parts: where it holds a model per task, the folders of these models.
-    manifest: the hashes of its files; None in a folder of the old format.
+    description: the content of its `litotes.json`. manifest: the hashes of its files. parts: where
+    it holds a model per task, the folders of these models.
     """
 
     path: Path
     description: Mapping[str, Any]
+    manifest: Manifest
     parts: tuple[ModelFolder, ...] = ()
-    manifest: Manifest | None = None
 
     def __repr__(self) -> str:
         return one_line(self, path=str(self.path), tasks=list(self.tasks))
@@ -307,8 +253,12 @@ class ModelFolder:
         several = self.description.get("multi_label", ())
         tasks = {}
         for name, labels in self.description["tasks"].items():
-            tasks[name] = Task(name, tuple(labels), multi_label=name in several)
+            tasks[name] = Task(name, tuple(labels), multi_label=bool(labels) and name in several)
         return tasks
+
+    @cached_property
+    def spec(self) -> EncoderSpec:
+        return spec_from_json(self.description["encoder"])
 
     @property
     def calibration(self) -> dict[str, Calibration]:
@@ -321,10 +271,8 @@ class ModelFolder:
         """Where texts may leave early; None: every text goes to the end."""
         if "exits" not in self.description:
             return None
-        n_layers = len(spec_from_json(self.description["encoder"]).walk)
-        return exits_from_json(
-            self.description["exits"], tasks=self.description["tasks"], n_layers=n_layers
-        )
+        tasks, n_layers = self.description["tasks"], len(self.spec.walk)
+        return exits_from_json(self.description["exits"], tasks=tasks, n_layers=n_layers)
 
     @property
     def label_sets(self) -> dict[str, LabelSets]:
@@ -334,57 +282,44 @@ class ModelFolder:
 
     @property
     def stated_hashes(self) -> dict[str, str]:
-        """The sha256 of weights and tokenizer, as the manifest or the old description states it."""
-        if self.manifest is None:
-            return dict(self.description["files"])
+        """The sha256 of weights and tokenizer, as the manifest states it."""
         return dict(self.manifest.only(HASHED).files)
 
     @property
     def large_files(self) -> list[Path]:
         """The files to hash before they are read, with those of the bundled encoder it rests on."""
-        files = [self.path / name for name in HASHED]
-        base = self.description.get("base")
-        if isinstance(base, dict) and base.get("omitted") and base.get("name") in list(BUNDLED):
+        files, base = [self.path / name for name in HASHED], self.description["base"]
+        if base["omitted"] and base["name"] in list(BUNDLED):
             files.append(bundled_weights(base["name"]))
         return files
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What the user should know about the folder."""
-        if self.manifest is not None:
-            return ()
-        return (
-            f"{self} was written by an earlier litotes: no hash protects its {DESCRIPTION}, and"
-            " damage to that file can go unnoticed.",
-        )
-
-    def read_tokenizer(self) -> PieceTokenizer:
-        """The tokenizer alone, checked; the weights are not read."""
-        file = self.path / TOKENIZER
+    def read_file(self, name: str) -> bytes:
+        """The content of a file that decides answers, checked."""
+        file = self.path / name
+        if not file.is_file():
+            raise changed_file(file)
         content = file.read_bytes()
-        self.check_hash(TOKENIZER, hashlib.sha256(content).hexdigest())
-        return PieceTokenizer(file, max_pieces=self.description["max_pieces"], content=content)
+        self.manifest.check(file, hashlib.sha256(content).hexdigest())
+        return content
+
+    def read_tokenizer(self, content: bytes | None = None) -> PieceTokenizer:
+        """The tokenizer alone; the weights are not read. content: of its file, which is checked
+        elsewhere.
+        """
+        content = self.read_file(TOKENIZER) if content is None else content
+        longest = self.description["max_pieces"]
+        return PieceTokenizer(self.path / TOKENIZER, max_pieces=longest, content=content)
 
     def read_table(self) -> StaticTable | None:
         """What answers before the first layer, checked; None: nothing does."""
         if self.exits is None or not self.exits.has_table:
             return None
-        try:
-            content = (self.path / TABLE).read_bytes()
-        except OSError as error:
-            raise changed_file(self.path / TABLE) from error
-        self.check_hash(TABLE, hashlib.sha256(content).hexdigest())
         n_outputs = {name: task.n_outputs for name, task in self.tasks.items()}
-        n_pieces = spec_from_json(self.description["encoder"]).n_vocabulary
+        content = self.read_file(TABLE)
         try:
-            return parse_table(content, n_pieces=n_pieces, n_outputs=n_outputs)
+            return parse_table(content, n_pieces=self.spec.n_vocabulary, n_outputs=n_outputs)
         except ValueError as error:
             raise self.damaged(error) from error
-
-    def check_hash(self, name: str, sha256: str) -> None:
-        """Refuses a file that is not the one of the manifest; the old format has none."""
-        if self.manifest is not None:
-            self.manifest.check(self.path / name, sha256)
 
     def damaged(self, reason: object) -> UserError:
         """The error for a description that can be read but makes no model."""
@@ -446,7 +381,7 @@ def _refusal(folder: ModelFolder, kinds: Collection[str]) -> str:
 
 
 def is_model_folder(path: Path) -> bool:
-    """Whether a model has been written there; its description comes last."""
+    """Tells whether a model has been written there; its description comes last."""
     return (path / DESCRIPTION).is_file()
 
 
@@ -455,15 +390,14 @@ def read_files(folders: Iterable[ModelFolder]) -> dict[Path, FileContent]:
 
     Reading and hashing leave the interpreter free: torch can be imported meanwhile.
     """
-    files = [file for folder in folders for file in folder.large_files]
-    return {file: _read_file(file) for file in dict.fromkeys(files) if file.is_file()}
-
-
-def _read_file(file: Path) -> FileContent:
-    if file.stat().st_size > MOST_KEPT_BYTES:
-        return FileContent(sha256_of(file), None)
-    content = file.read_bytes()
-    return FileContent(hashlib.sha256(content).hexdigest(), content)
+    found = {}
+    for file in dict.fromkeys(file for folder in folders for file in folder.large_files):
+        if file.is_file() and file.stat().st_size > MOST_KEPT_BYTES:
+            found[file] = FileContent(sha256_of(file), None)
+        elif file.is_file():
+            content = file.read_bytes()
+            found[file] = FileContent(hashlib.sha256(content).hexdigest(), content)
+    return found
 
 
 def _open(path: Path) -> ModelFolder:
@@ -475,16 +409,15 @@ def _open(path: Path) -> ModelFolder:
             " translate` (--explain shows what it looked at) or `litotes interpret`; it cannot be"
             " pruned, exported, served or evaluated."
         )
-    file = path / DESCRIPTION
+    folder = ModelFolder(path, description, manifest)
     try:
-        check_description(description)
-        check_facts(description.get("facts", {}))
+        _check_description(folder)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{file}: not readable ({error}). {ADVICE}") from error
-    return ModelFolder(path, description, manifest=manifest)
+        raise UserError(f"{path / DESCRIPTION}: not readable ({error}). {ADVICE}") from error
+    return folder
 
 
-def read_description(path: Path) -> tuple[dict[str, Any], Manifest | None]:
+def read_description(path: Path) -> tuple[dict[str, Any], Manifest]:
     """What the `litotes.json` of a folder says, checked against its hash, and the manifest.
 
     Its keys are not checked yet: they depend on the kind of model.
@@ -498,25 +431,17 @@ def read_description(path: Path) -> tuple[dict[str, Any], Manifest | None]:
     file, manifest = path / DESCRIPTION, read_manifest(path)
     try:
         content = read_small_file(file)
-        if manifest is not None:
-            manifest.check(file, hashlib.sha256(content).hexdigest())
+        manifest.check(file, hashlib.sha256(content).hexdigest())
         description = parse_json(content)
-        if not isinstance(description, dict):
-            raise ValueError("not a table")
-        _check_format(description["format"], file, manifest)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        version = description["format"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{file}: not readable ({error}). {ADVICE}") from error
-    return description, manifest
-
-
-def _check_format(version: object, file: Path, manifest: Manifest | None) -> None:
-    if version not in (OLD_FORMAT, FORMAT):
+    if version != FORMAT:
         raise UserError(
-            f"{file}: format {version}; this litotes ({__version__}) reads formats {OLD_FORMAT} and"
-            f" {FORMAT}. Install the litotes that wrote it."
+            f"{file}: format {version}; this litotes ({__version__}) reads format {FORMAT}. Install"
+            " the litotes that wrote it."
         )
-    if version == FORMAT and manifest is None:
-        raise UserError(f"{file.with_name(MANIFEST)} is missing. {ADVICE}")
+    return description, manifest
 
 
 def _check_links(folder: Path) -> None:
@@ -544,10 +469,7 @@ def _target(link: Path) -> Path:
         return Path(link.anchor)
 
 
-# A model folder that gains bounds for "unsure", and copies of folders that must stay as they are.
-#
-# The manifest is written before the description, as by a training: a folder whose description has
-# been replaced half-way is refused, and never answers with other bounds than those it was given.
+# Folders that gain something, and copies of those that must stay as they are.
 
 
 def write_label_sets(folder: ModelFolder, label_sets: Mapping[str, LabelSets]) -> None:
@@ -556,54 +478,56 @@ def write_label_sets(folder: ModelFolder, label_sets: Mapping[str, LabelSets]) -
     description.pop("unsure", None)
     if label_sets:
         description["unsure"] = {task: sets.as_json() for task, sets in label_sets.items()}
-    content = json_bytes(description)
-    if folder.manifest is not None:
-        folder.manifest.with_files({DESCRIPTION: content}).write(folder.path)
-    write_bytes(folder.path / DESCRIPTION, content)
+    write_description(folder.path, description, folder.manifest)
 
 
 @contextmanager
 def whole_copy(
-    model: str | Path | ModelFolder, out: Path | None, *, more: Sequence[Path] = ()
+    model: str | Path | ModelFolder,
+    out: str | Path | None,
+    *,
+    names: Collection[str] | None = None,
+    more: Sequence[Path] = (),
 ) -> Iterator[ModelFolder]:
-    """The folder itself, or a copy with all of its files; what fails leaves no copy behind.
+    """The folder itself, or a copy of it for a model that must stay as it is; what fails leaves no
+    copy behind.
 
-    more: files from elsewhere that the copy gains.
+    names: of the files that a copy has besides its description and its manifest; None: all. more:
+    files from elsewhere that it gains.
     """
     folder = open_model(model)
     if out is None:
         if is_builtin(folder.path):
             raise UserError(
-                "The bounds are written into the folder of the model, and the built-in one is not"
+                f"This writes into the folder of the model, and {name_of(folder.path)} is not"
                 " yours: copy it by --out FOLDER."
             )
         yield folder
         return
-    with free_folder(out):
-        for part in folder.parts:
-            _copy_files(part.path, out / part.path.relative_to(folder.path))
-        _copy_files(folder.path, out)
-        contents = {file.name: file.read_bytes() for file in more}
-        for name, content in contents.items():
-            write_bytes(out / name, content)
-        if folder.manifest is not None and contents:
-            folder.manifest.with_files(contents).write(out)
-        yield open_model(out)
+    copy = Path(out)
+    with free_folder(copy):
+        gained = {file.name: file.read_bytes() for file in more}
+        for part in (*folder.parts, folder):
+            target, added = copy / part.path.relative_to(folder.path), gained
+            if part is not folder:
+                added = {}
+            files = [file for file in own_files(part.path) if names is None or file.name in names]
+            files = [file for file in files if file.name != DESCRIPTION]
+            # with the hashes as they are stated: damage stays to be noticed in the copy
+            kept = part.manifest.only({*(file.name for file in files), DESCRIPTION})
+            kept.with_files(added).write(target)
+            for name, content in added.items():
+                write_bytes(target / name, content)
+            for file in (
+                *files,
+                part.path / DESCRIPTION,
+            ):  # the last: a folder that has it is whole
+                write_bytes(target / file.name, file.read_bytes())
+        yield open_model(copy)
 
 
-def _copy_files(folder: Path, out: Path) -> None:
-    """With the hashes as they are stated: damage stays to be noticed in the copy."""
-    files = [path for path in sorted(folder.iterdir()) if path.is_file()]
-    last = (MANIFEST, DESCRIPTION)  # a folder that has them is whole
-    for file in sorted(files, key=lambda file: file.name in last):
-        if not file.name.startswith("."):
-            write_bytes(out / file.name, file.read_bytes())
-
-
-# Which texts a model has learned from or been chosen by: a short hash of each, in its folder.
-#
-# A model must not be scored on such texts without a word, whatever file they come in. The hashes
-# tell
+# Which texts a model has learned from or been chosen by: a short hash of each, in its folder. A
+# model must not be scored on such texts without a word, whatever file they come in. The hashes tell
 # whether a text was among them and nothing else about it.
 
 TRAINED_TEXTS = "trained_on.txt"
@@ -628,10 +552,7 @@ def read_trained_texts(model: str | Path | ModelFolder) -> frozenset[str] | None
     """The hashes that all models of a folder state; None: one of them states none."""
     hashes: set[str] = set()
     for part in open_model(model, kinds=tuple(KINDS)).models:
-        file = part.path / TRAINED_TEXTS
-        if not file.is_file():  # an earlier version made it, or no training
+        if not (part.path / TRAINED_TEXTS).is_file():  # no training made it
             return None
-        content = file.read_bytes()
-        part.check_hash(TRAINED_TEXTS, hashlib.sha256(content).hexdigest())
-        hashes.update(content.decode("ascii", "replace").split())
+        hashes.update(part.read_file(TRAINED_TEXTS).decode("ascii", "replace").split())
     return frozenset(hashes)

@@ -217,7 +217,7 @@ def read_texts(encoding: Encoding, ops: Operations = TORCH) -> Value:
     return ops.concat(first, ops.mean_by_text(encoding.hidden, encoding.layout))
 
 
-class WordHead(nn.Module, ABC):
+class WordHead(nn.Module):
     """Hidden states of all pieces → logits (word, n_outputs).
 
         h_w = 1/|w| Σ_{t ∈ w} h_t              a word is the mean of its pieces
@@ -228,15 +228,13 @@ class WordHead(nn.Module, ABC):
     """
 
     reads_first: ClassVar[bool] = False
+    n_outputs: ClassVar[int | None] = None
+    """None: one for each label."""
 
     def __init__(self, width: int, n_labels: int, *, dropout: float) -> None:
         super().__init__()
         self.dropout = nn.Dropout(dropout)
-        self.output = nn.Linear(width, self.n_outputs(n_labels))
-
-    @staticmethod
-    @abstractmethod
-    def n_outputs(n_labels: int) -> int: ...
+        self.output = nn.Linear(width, self.n_outputs or n_labels)
 
     def forward(self, encoding: Encoding, places: WordPlaces) -> Tensor:
         words: Texts = places.words
@@ -248,10 +246,6 @@ class WordHead(nn.Module, ABC):
 class Tagging(WordHead):
     """y_w = W (1/n Σ_t h_t) + b over the n pieces of each word: a label for every word."""
 
-    @staticmethod
-    def n_outputs(n_labels: int) -> int:
-        return n_labels
-
 
 class Span(WordHead):
     """(s_w, e_w) = W (1/n Σ_t h_t) + b over the n pieces of each word, and over [CLS] for "no
@@ -261,10 +255,7 @@ class Span(WordHead):
     """
 
     reads_first: ClassVar[bool] = True
-
-    @staticmethod
-    def n_outputs(n_labels: int) -> int:
-        return 2
+    n_outputs: ClassVar[int | None] = 2
 
 
 HEADS: dict[str, type[Head] | type[JointHead]] = {

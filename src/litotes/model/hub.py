@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ from litotes.model.folder import (
     ModelFolder,
     changed_file,
     open_model,
+    own_files,
     read_manifest,
 )
 
@@ -102,9 +103,16 @@ def push_model(
     left_out: list[str] = []
     for part in (folder, *folder.parts):
         within = _path_in(folder, part)
-        for file, content in _travelling(part).items():
-            contents[f"{within}{file}"] = content
-        left_out += [f"{within}{file}" for file in _others(part)]
+        own = [file for file in own_files(part.path) if _may_travel(file.name)]
+        left_out += [f"{within}{file.name}" for file in own_files(part.path) if file not in own]
+        travelling = {file.name: file.read_bytes() for file in own}
+        manifest = Manifest({}).with_files(travelling)
+        for name in _deciding(part):
+            if name not in travelling:
+                raise changed_file(part.path / name)
+            part.manifest.check(part.path / name, manifest.files[name])
+        travelling[MANIFEST] = json_bytes(manifest.as_json())
+        contents |= {f"{within}{name}": content for name, content in travelling.items()}
     with _hub_errors(f"{folder} could not be pushed to {repository}"):
         from huggingface_hub import CommitOperationAdd, HfApi
 
@@ -136,14 +144,18 @@ def pull_model(
     with free_folder(folder):
         make_folder(folder)
         with staging_folder(folder.parent) as staged:
-            fetch = _Fetch(repository, revision, staged, endpoint or _own_hub(), watch)
-            files = fetch.fetch_folder("")
-            for part in _parts_of(staged):
-                files += fetch.fetch_folder(f"{part}/")
-            for path in sorted(files, key=lambda path: Path(path).name == DESCRIPTION):
+            found = _fetch(repository, revision, staged, endpoint or _own_hub(), watch)
+            for path in sorted(found.files, key=lambda path: Path(path).name == DESCRIPTION):
                 write_bytes(folder / path, (staged / path).read_bytes())
-        _check_is_whole(open_model(folder), repository)
-    return OnHub(repository, fetch.commit, folder, tuple(files), (), tuple(fetch.notes))
+        pulled = open_model(folder)
+        for part in (pulled, *pulled.parts):
+            for name in _deciding(part):
+                if name not in part.manifest.files:
+                    raise UserError(
+                        f"{repository} lists no {_path_in(pulled, part)}{name}, without which it"
+                        " gives no answer: nothing was pulled. Ask its owner to push it again."
+                    )
+    return replace(found, folder=folder)
 
 
 def _own_hub() -> str | None:
@@ -166,53 +178,12 @@ def _path_in(folder: ModelFolder, part: ModelFolder) -> str:
     return "" if part is folder else f"{part.path.relative_to(folder.path).as_posix()}/"
 
 
-def _travelling(folder: ModelFolder) -> dict[str, bytes]:
-    """The files of one folder that travel, checked, with a manifest of just these."""
-    if folder.manifest is None:
-        raise UserError(
-            f"{folder} was written by an earlier litotes and has no {MANIFEST}: train or prune it"
-            " again with this one, and push that."
-        )
-    contents = {}
-    for file in _files_of(folder):
-        if _may_travel(file.name):
-            contents[file.name] = file.read_bytes()
-    manifest = Manifest({}).with_files(contents)
-    for name, sha256 in manifest.only(DECIDING).files.items():
-        folder.manifest.check(folder.path / name, sha256)
-    missing = [name for name in _deciding(folder) if name not in contents]
-    if missing:
-        raise changed_file(folder.path / missing[0])
-    return {**contents, MANIFEST: json_bytes(manifest.as_json())}
-
-
 def _deciding(folder: ModelFolder) -> tuple[str, ...]:
     """The files without which the folder gives no answer."""
     if folder.parts:
         return (DESCRIPTION,)
     has_table = folder.exits is not None and folder.exits.has_table
     return (DESCRIPTION, *HASHED, TABLE) if has_table else (DESCRIPTION, *HASHED)
-
-
-def _check_is_whole(folder: ModelFolder, repository: str) -> None:
-    """What was pulled must have all that its descriptions speak of."""
-    for part in (folder, *folder.parts):
-        for name in _deciding(part):
-            if part.manifest is None or name not in part.manifest.files:
-                raise UserError(
-                    f"{repository} lists no {_path_in(folder, part)}{name}, without which it gives"
-                    " no answer: nothing was pulled. Ask its owner to push it again."
-                )
-
-
-def _files_of(folder: ModelFolder) -> Iterator[Path]:
-    for path in sorted(folder.path.iterdir()):
-        if path.is_file() and not path.name.startswith(".") and path.name != MANIFEST:
-            yield path
-
-
-def _others(folder: ModelFolder) -> list[str]:
-    return [file.name for file in _files_of(folder) if not _may_travel(file.name)]
 
 
 def _may_travel(name: str) -> bool:
@@ -230,73 +201,47 @@ def _parts_of(folder: Path) -> tuple[str, ...]:
     return tuple(names)
 
 
-@dataclass
-class _Fetch:
-    """Files of one commit, one after the other, into a folder that nobody else reads."""
+def _fetch(
+    repository: str, revision: str | None, folder: Path, endpoint: str | None, watch: Watch
+) -> OnHub:
+    """Files of one commit, one after the other, into a folder that nobody else reads; checked."""
+    with _hub_errors(f"{repository} could not be pulled"):
+        from huggingface_hub import HfApi, hf_hub_download
 
-    repository: str
-    revision: str | None
-    folder: Path
-    endpoint: str | None
-    watch: Watch
+        commit = str(HfApi(endpoint=endpoint).model_info(repository, revision=revision).sha)
+        where: dict[str, Any] = {"revision": commit, "local_dir": folder, "endpoint": endpoint}
+        files, notes, places = [], [], [""]
+        for within in places:
+            hf_hub_download(repository, f"{within}{MANIFEST}", **where)
+            manifest = read_manifest(folder / within)
+            _check_names(repository, manifest)
+            files.append(f"{within}{MANIFEST}")
+            for number, (name, sha256) in enumerate(manifest.files.items()):
+                watch("pulling", number, len(manifest.files), name)
+                hf_hub_download(repository, f"{within}{name}", **where)
+                files.append(f"{within}{name}")
+                if sha256_of(folder / within / name) == sha256:
+                    continue
+                if name in DECIDING:
+                    raise UserError(
+                        f"{name} of {repository} is not the file that its {MANIFEST} states:"
+                        " nothing was pulled. Pull it again, or ask its owner to push it again."
+                    )
+                notes.append(f"{name} was edited after the model was pushed.")
+            if not within:
+                places += [f"{part}/" for part in _parts_of(folder)]
+    return OnHub(repository, commit, folder, tuple(files), (), tuple(notes))
 
-    def __post_init__(self) -> None:
-        self.notes: list[str] = []
-        with self._errors():
-            from huggingface_hub import HfApi
 
-            info = HfApi(endpoint=self.endpoint).model_info(self.repository, revision=self.revision)
-            self.commit = str(info.sha)
-
-    def fetch_folder(self, within: str) -> list[str]:
-        """The files that the manifest in this part lists, checked. within: ends with a slash."""
-        self._fetch(f"{within}{MANIFEST}")
-        place = self.folder / within
-        manifest = read_manifest(place)
-        assert manifest is not None
-        self._check_names(manifest.files)
-        fetched = [f"{within}{MANIFEST}"]
-        for number, (name, sha256) in enumerate(manifest.files.items()):
-            self.watch("pulling", number, len(manifest.files), name)
-            self._fetch(f"{within}{name}")
-            self._check(place / name, sha256)
-            fetched.append(f"{within}{name}")
-        return fetched
-
-    def _check_names(self, files: Mapping[str, str]) -> None:
-        for name in files:
-            if not _may_travel(name):
-                raise UserError(
-                    f"{self.repository} lists {name!r:.80}, which is no file of a model folder that"
-                    f" travels ({', '.join(TRAVELS)}): nothing was pulled."
-                )
-        if DESCRIPTION not in files:
-            raise UserError(f"{self.repository} is no litotes model: it has no {DESCRIPTION}.")
-
-    def _check(self, file: Path, sha256: str) -> None:
-        if sha256_of(file) == sha256:
-            return
-        if file.name in DECIDING:
+def _check_names(repository: str, manifest: Manifest) -> None:
+    for name in manifest.files:
+        if not _may_travel(name):
             raise UserError(
-                f"{file.name} of {self.repository} is not the file that its {MANIFEST} states:"
-                " nothing was pulled. Pull it again, or ask its owner to push it again."
+                f"{repository} lists {name!r:.80}, which is no file of a model folder that travels"
+                f" ({', '.join(TRAVELS)}): nothing was pulled."
             )
-        self.notes.append(f"{file.name} was edited after the model was pushed.")
-
-    def _fetch(self, path: str) -> None:
-        with self._errors():
-            from huggingface_hub import hf_hub_download
-
-            hf_hub_download(
-                self.repository,
-                path,
-                revision=self.commit,
-                local_dir=self.folder,
-                endpoint=self.endpoint,
-            )
-
-    def _errors(self) -> Any:
-        return _hub_errors(f"{self.repository} could not be pulled")
+    if DESCRIPTION not in manifest.files:
+        raise UserError(f"{repository} is no litotes model: it has no {DESCRIPTION}.")
 
 
 @contextmanager

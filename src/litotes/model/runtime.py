@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,6 @@ from litotes.model.calibration import (
 from litotes.model.exits import Outputs, StaticTier
 
 if TYPE_CHECKING:
-    import torch
     from torch import Tensor
 
     from litotes.encoder.layout import Batch
@@ -84,10 +83,7 @@ def describe_threads(n_threads: int, n_at_once: int) -> str:
     return f"{threads} a batch, up to {n_at_once} batches at the same time"
 
 
-# What a model computes for texts, whatever computes it.
-
-
-# Pieces in, logits out, and what logits answer: every consumer asks a model this way.
+# What a model computes for texts, by torch: pieces in, logits out.
 
 
 def compute_outputs(model: Model, texts: Sequence[Pieces]) -> Outputs:
@@ -112,19 +108,20 @@ def _compute_in_layers(model: Model, texts: Sequence[Pieces]) -> Outputs:
     """What the encoder and its exits answer."""
     import torch
 
-    has_exits = model.exits is not None and model.exits.rule.inner_layers
-    if not has_exits or model.classifier.device.type != "cpu" or not texts:
-        logits = {task: own.numpy() for task, own in compute_logits(model, texts).items()}
-        return Outputs(logits, all_layers(model, len(texts)))
-    assert model.exits is not None
-    answer = model.exits.answer
-    with torch.inference_mode():
-        batches = _batches(texts, model.classifier.device)
-        found = [answer(model.classifier, batch, model.calibration) for batch in batches]
-    logits = {}
-    for task in model.classifier.tasks:
-        logits[task] = torch.cat([own[task] for own, _ in found]).float().numpy()
-    return Outputs(logits, torch.cat([layers for _, layers in found]).numpy())
+    exits, layers = model.exits, all_layers(model, len(texts))
+    if exits is None or not exits.rule.inner_layers or model.classifier.device.type != "cpu":
+        found = compute_logits(model, texts)
+    else:
+        reached = [torch.empty(0, dtype=torch.int64)]
+
+        def answer(batch: Batch) -> dict[str, Tensor]:
+            logits, own = exits.answer(model.classifier, batch, model.calibration)
+            reached.append(own)
+            return logits
+
+        found = compute_logits(model, texts, ask=answer)
+        layers = torch.cat(reached).numpy()
+    return Outputs({task: own.numpy() for task, own in found.items()}, layers)
 
 
 def all_layers(model: Model, n_texts: int) -> NDArray[np.int64] | None:
@@ -135,28 +132,26 @@ def all_layers(model: Model, n_texts: int) -> NDArray[np.int64] | None:
 
 
 def compute_logits(
-    model: Model, texts: Sequence[Pieces], *, between: Callable[[], None] = lambda: None
+    model: Model,
+    texts: Sequence[Pieces],
+    *,
+    ask: Callable[[Batch], Mapping[str, Tensor]] | None = None,
+    between: Callable[[], None] = lambda: None,
 ) -> dict[str, Tensor]:
-    """{task: (text, class)} of the whole model, on the CPU, computed where the model is.
-
-    between: called before every batch; may raise to end the work.
+    """{task: (text, class)} on the CPU, computed where the model is. ask: what answers a batch;
+    None: the whole classifier. between: called before every batch; may raise to end the work.
     """
     import torch
 
-    tasks = model.classifier.tasks
-    if not texts:
-        return {name: torch.empty(0, task.n_outputs) for name, task in tasks.items()}
-    parts: dict[str, list[Tensor]] = {name: [] for name in tasks}
-    with torch.inference_mode():
-        for batch in _batches(texts, model.classifier.device):
-            between()
-            for name, logits in model.classifier(batch).items():
-                parts[name].append(logits.float().cpu())
-    return {name: torch.cat(logits) for name, logits in parts.items()}
-
-
-def _batches(texts: Sequence[Pieces], device: torch.device) -> Iterator[Batch]:
     from litotes.encoder.packing import batches_without_gradients, pack
 
-    for places in batches_without_gradients([len(text.ids) for text in texts], device):
-        yield pack([texts[place] for place in places], device=device)
+    classifier = model.classifier
+    parts = {name: [torch.empty(0, task.n_outputs)] for name, task in classifier.tasks.items()}
+    lengths = [len(text.ids) for text in texts]
+    with torch.inference_mode():
+        for places in batches_without_gradients(lengths, classifier.device) if texts else ():
+            between()
+            batch = pack([texts[place] for place in places], device=classifier.device)
+            for name, logits in (ask or classifier)(batch).items():
+                parts[name].append(logits.float().cpu())
+        return {name: torch.cat(logits) for name, logits in parts.items()}

@@ -72,8 +72,7 @@ def has_export(folder: ModelFolder) -> bool:
     checkout may lack it, or have one of an earlier model; neither counts.
     """
     if not is_builtin(folder.path):
-        is_listed = folder.manifest is not None and FILE in folder.manifest.files
-        return is_listed or (folder.path / FILE).exists()
+        return FILE in folder.manifest.files or (folder.path / FILE).exists()
     note = light_folder() / NOTE
     if not note.is_file():
         return False

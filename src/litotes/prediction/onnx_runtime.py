@@ -24,9 +24,8 @@ from litotes.core.json_text import from_json, parse_json, read_small_file
 from litotes.core.machine import n_cores, this_processor
 from litotes.core.storage import sha256_of
 from litotes.core.text import harmless
-from litotes.encoder.families import spec_from_json
-from litotes.encoder.tokenizer import Pieces, PieceTokenizer
-from litotes.model.exits import Outputs, StaticTier, join_outputs
+from litotes.encoder.tokenizer import Pieces
+from litotes.model.exits import Outputs, StaticTier
 from litotes.model.folder import DESCRIPTION, HASHED, TOKENIZER, WEIGHTS, ModelFolder, name_model
 from litotes.model.runtime import Runtime, describe_threads
 from litotes.prediction.onnx_file import (
@@ -53,9 +52,9 @@ class OnnxSession:
 
     def __init__(self, session: Any, path: Path, sha256: str = "") -> None:
         self._session, self.path, self.sha256 = session, path, sha256
+        found = {one.name: (one.type, one.shape[-1:]) for one in session.get_outputs()}
         try:
             self.facts: dict[str, str] = session.get_modelmeta().custom_metadata_map
-            found = {one.name: (one.type, one.shape[-1:]) for one in session.get_outputs()}
             tasks = from_json(self.facts["tasks"])
             self.n_outputs = {task: len(labels) or 1 for task, labels in tasks.items()}
             """By task: its labels, or one number."""
@@ -68,7 +67,6 @@ class OnnxSession:
                 f"{path} is not a file that litotes exported ({_reason(error)}). Export the model"
                 " again."
             ) from error
-        self.tasks = tuple(self.n_outputs)
         self._one_by_one, self.has_exits = ONE_BY_ONE in self.facts, LAYERS in found
 
     @classmethod
@@ -77,12 +75,6 @@ class OnnxSession:
         others to other sessions.
         """
         return cls.from_bytes(path, read_model_bytes(path), n_threads)
-
-    @classmethod
-    def from_folder(cls, folder: ModelFolder) -> OnnxSession:
-        """The export of a model folder, if it was made from the files next to it."""
-        with checked_export(folder) as (session, _):
-            return session
 
     @classmethod
     def from_bytes(
@@ -121,37 +113,27 @@ class OnnxSession:
         """What the model says of one text, or of several of equal length: of each as if it were
         alone.
         """
-        self._check_lengths(group)
-        if self._one_by_one and len(group) > 1:
-            return join_outputs([self.compute([text]) for text in group])
-        feeds = {
-            PIECES: np.array([pieces.ids for pieces in group], dtype=np.int64),
-            SEGMENTS: np.array([pieces.segments for pieces in group], dtype=np.int64),
-        }
-        names = [f"{task}.logits" for task in self.tasks] + [LAYERS] * self.has_exits
+        names = [f"{task}.logits" for task in self.n_outputs] + [LAYERS] * self.has_exits
+        ids = np.array([pieces.ids for pieces in group], np.int64)  # (text, piece)
+        segments = np.array([pieces.segments for pieces in group], np.int64)
+        size = 1 if self._one_by_one else len(group)
+        runs = []
         try:
-            found = self._session.run(names, feeds)
+            for start in range(0, len(group), size):
+                these = slice(start, start + size)
+                feeds = {PIECES: ids[these], SEGMENTS: segments[these]}
+                runs.append(self._session.run(names, feeds))
         # whether the operators of a carefully changed file fit each other shows only here
         except Exception as error:
             raise UserError(
                 f"The exported model cannot read this text ({_reason(error)}). Export the model"
                 " again."
             ) from error
+        found = runs[0]
+        if len(runs) > 1:
+            found = [np.concatenate(parts) for parts in zip(*runs, strict=True)]
         layers = found.pop() if self.has_exits else None
-        return Outputs(dict(zip(self.tasks, found, strict=True)), layers)
-
-    def _check_lengths(self, group: Sequence[Pieces]) -> None:
-        lengths = sorted({len(pieces.ids) for pieces in group})
-        if len(lengths) != 1:
-            raise UserError(
-                f"A group is one text or several of equal length; this one has texts of {lengths}"
-                " pieces. Sort them by length."
-            )
-        if not 1 <= lengths[0] <= self.max_pieces:
-            raise UserError(
-                f"A text of {lengths[0]} pieces; this model reads 1 to {self.max_pieces}. Use the"
-                " model's own tokenizer."
-            )
+        return Outputs(dict(zip(self.n_outputs, found, strict=True)), layers)
 
 
 def _reason(error: Exception) -> str:
@@ -179,65 +161,52 @@ def checked_export(folder: ModelFolder) -> Iterator[tuple[OnnxSession, bytes]]:
         raise UserError(
             f"{path} was not finished: there is no {NOTE} next to it. Export the model again."
         )
-    stated, hash_of_note = _read_note(note)
-    tokenizer = _content_of(folder.path / TOKENIZER)
+    stated = _stated_hash(note)
+    tokenizer_file = folder.path / TOKENIZER
+    tokenizer = tokenizer_file.read_bytes() if tokenizer_file.is_file() else b""
+
+    def hash_files() -> dict[str, str]:
+        weights = folder.path / WEIGHTS
+        return {
+            WEIGHTS: sha256_of(weights) if weights.is_file() else "",
+            TOKENIZER: hashlib.sha256(tokenizer).hexdigest(),
+            NOTE: sha256_of(note),
+            # the largest last: it needs the interpreter no more, which opening the file may keep
+            FILE: hashlib.sha256(content).hexdigest(),
+        }
+
     session: OnnxSession | None = None
     with ThreadPoolExecutor(1) as pool:  # hashing leaves the interpreter free
-        hashing = pool.submit(_hash_files, folder, tokenizer, content)
+        hashing = pool.submit(hash_files)
         try:
             session = OnnxSession.from_bytes(path, content, sha256=stated)
             _check_description(session, folder.description)
             yield session, tokenizer
         finally:
-            hashes = hashing.result()
-            if hashes.pop(FILE) != stated:
+            found = hashing.result()
+            if found[FILE] != stated:
                 raise UserError(
                     f"{path} is not the file that was exported: {NOTE} has another sha256. Export"
                     " the model again."
                 )
-            if session is not None:
-                _check_origin(session, hashes)
-            if place == folder.path:  # else its note alone has the sha256
-                hashes |= {FILE: stated, NOTE: hash_of_note}
-            for name, found in hashes.items():
-                folder.check_hash(name, found)
+            for name in HASHED:
+                if session is not None and session.facts.get(f"{HASH_OF}{name}") != found[name]:
+                    raise UserError(
+                        f"{path} was not made from the {name} next to it. Export the model again."
+                    )
+            # elsewhere its note alone has the sha256
+            for name in found if place == folder.path else HASHED:
+                folder.manifest.check(folder.path / name, found[name])
 
 
-def _read_note(note: Path) -> tuple[str, str]:
-    """The sha256 that the note states of the file, and that of the note itself."""
+def _stated_hash(note: Path) -> str:
     try:
-        content = read_small_file(note)
-        return str(parse_json(content)["sha256"]), hashlib.sha256(content).hexdigest()
+        return str(parse_json(read_small_file(note))["sha256"])
     except (OSError, LookupError, TypeError, ValueError) as error:
         raise UserError(
             f"{note}: not readable ({error}). Copy the model folder again, or export the model"
             " again."
         ) from error
-
-
-def _content_of(file: Path) -> bytes:
-    """Nothing where there is no such file."""
-    return file.read_bytes() if file.is_file() else b""
-
-
-def _hash_files(folder: ModelFolder, tokenizer: bytes, content: bytes) -> dict[str, str]:
-    """The sha256 of all that the export depends on, by name. content: of the exported file."""
-    weights = folder.path / WEIGHTS
-    return {
-        WEIGHTS: sha256_of(weights) if weights.is_file() else "",
-        TOKENIZER: hashlib.sha256(tokenizer).hexdigest(),
-        # the largest last: it needs the interpreter no more, which opening the file may keep
-        FILE: hashlib.sha256(content).hexdigest(),
-    }
-
-
-def _check_origin(session: OnnxSession, hashes: Mapping[str, str]) -> None:
-    """hashes: those of the files next to the exported one."""
-    for name in HASHED:
-        if session.facts.get(f"{HASH_OF}{name}") != hashes.get(name):
-            raise UserError(
-                f"{session.path} was not made from the {name} next to it. Export the model again."
-            )
 
 
 def _check_description(session: OnnxSession, description: Mapping[str, Any]) -> None:
@@ -249,7 +218,7 @@ def _check_description(session: OnnxSession, description: Mapping[str, Any]) -> 
             raise UserError(f"{differs} {name} ({error}). Export the model again.") from error
         if stated != description.get(name):
             raise UserError(f"{differs} {name}. Export the model again.")
-    longest = description.get("max_pieces")
+    longest = description["max_pieces"]
     if not isinstance(longest, int) or not 1 <= longest <= session.max_pieces:
         raise UserError(
             f"{session.path} reads {session.max_pieces} pieces, the {DESCRIPTION} next to it"
@@ -263,13 +232,10 @@ def _check_description(session: OnnxSession, description: Mapping[str, Any]) -> 
 #            →  logits in the order of the texts
 #
 # A second thread on one text saves a fifth to a third of its time; on another text it nearly
-# doubles
-# what is done (docs/results/performance.md). So cores are given different texts. Texts of equal
-# length share the reading of the weights. The longest groups go first, so that no core is left
-# with a
-# long one at the end. The workers share one session: ONNX Runtime computes a call on the thread
-# that
-# makes it, all threads read the same weights, and one more core costs no memory.
+# doubles what is done (docs/results/performance.md). So cores are given different texts. Texts of
+# equal length share the reading of the weights. The longest groups go first, so that no core is
+# left with a long one at the end. The workers share one session: ONNX Runtime computes a call on
+# the thread that makes it, all threads read the same weights, one more core costs no memory.
 
 MOST_TEXTS, MOST_PIECES = 16, 256
 """In a group of several: enough to share the reading of the weights.
@@ -287,10 +253,6 @@ class Workers:
 
     def _new_pool(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(self.n, thread_name_prefix="litotes-worker")
-
-    def logits(self, texts: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
-        """{task: (text, class)}"""
-        return self.compute(texts).logits
 
     def compute(self, texts: Sequence[Pieces]) -> Outputs:
         """What the model says of every text, in their order."""
@@ -344,40 +306,24 @@ class OnnxRuntime(Runtime):
     """
 
     def __init__(self, folder: ModelFolder, *, n_workers: int | None = None) -> None:
-        self._folder = folder
+        self._folder, about = folder, folder.description
         self.n_at_once = n_cores()  # each on the thread that calls, see `Workers`
         self._torch_runtime: Runtime | None = None
         with checked_export(folder) as (session, tokenizer):
-            self._describe(tokenizer)
+            self.tasks, self.calibration = folder.tasks, folder.calibration
+            self.label_sets, self.facts = folder.label_sets, about["facts"]
+            exits, table, self.n_layers = folder.exits, folder.read_table(), folder.spec.n_layers
+            self.has_exits, self._tier = exits is not None, None
+            if exits is not None and table is not None:
+                n_layers = len(folder.spec.walk)
+                self._tier = StaticTier(table, exits, self.calibration, n_layers)
+            try:
+                self.name = name_model(about["base"]["name"], about["head"], folder.spec.pruning)
+                self.tokenizer = folder.read_tokenizer(tokenizer)
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                raise folder.damaged(error) from error
         self._precision = session.facts["precision"]
         self._workers = Workers(session, n_workers or n_cores())
-
-    def _describe(self, tokenizer: bytes) -> None:
-        """What the folder says about the model. tokenizer: the content of its file."""
-        folder = self._folder
-        try:
-            self.tasks, self.calibration = folder.tasks, folder.calibration
-            self.label_sets = folder.label_sets
-            self.facts = dict(folder.description["facts"])
-            base, encoder = folder.description["base"], folder.description["encoder"]
-            self.name = name_model(base["name"], folder.description["head"], encoder["pruning"])
-            self.n_layers, self.has_exits = encoder["n_layers"], folder.exits is not None
-            self._tier = self._read_tier()
-            self.tokenizer = PieceTokenizer(
-                folder.path / TOKENIZER,
-                max_pieces=folder.description["max_pieces"],
-                content=tokenizer,
-            )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise folder.damaged(error) from error
-
-    def _read_tier(self) -> StaticTier | None:
-        """What answers before the first layer."""
-        exits, table = self._folder.exits, self._folder.read_table()
-        if exits is None or table is None:
-            return None
-        n_layers = len(spec_from_json(self._folder.description["encoder"]).walk)
-        return StaticTier(table, exits, self.calibration, n_layers)
 
     @cached_property
     def _settings_hash(self) -> str:

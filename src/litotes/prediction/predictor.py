@@ -281,8 +281,6 @@ class Predictor:
         for model in models:
             folders += open_model(model).models
         chosen, notes = choose_runtime(folders, device, runtime, precision)
-        for folder in folders:
-            notes += folder.notes
         if chosen == "onnx":
             return cls(*(OnnxRuntime(one, n_workers=n_cores) for one in folders), notes=notes)
         with ThreadPoolExecutor(1) as pool:

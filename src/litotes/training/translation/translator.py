@@ -46,7 +46,6 @@ from litotes.encoder.operations import Encoding
 from litotes.encoder.packing import batches_by_budget
 from litotes.encoder.pretrained import check_fits, empty_encoder, read_tensors, read_tokenizer
 from litotes.encoder.tokenizer import PieceTokenizer
-from litotes.model.checkpoint import write_description
 from litotes.model.folder import (
     ADVICE,
     DESCRIPTION,
@@ -56,6 +55,7 @@ from litotes.model.folder import (
     Manifest,
     changed_file,
     read_description,
+    write_description,
 )
 from litotes.prediction.predictor import Predictor
 from litotes.training.recipe import SearchSettings, Table, check_recipe, first_problem
@@ -125,7 +125,7 @@ def load_translation(path: str | Path) -> TranslationModel:
     """Reads a folder, in evaluation mode; every file is checked against its hash first."""
     folder = Path(path)
     content, manifest = read_description(folder)
-    if content.get("kind") != TRANSLATION or manifest is None:
+    if content.get("kind") != TRANSLATION:
         raise UserError(
             f"{folder} is not a translation model: make one with `litotes train` and kind ="
             ' "translation" in the recipe.'
