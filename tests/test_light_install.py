@@ -278,6 +278,6 @@ def test_extras_are_those_of_the_package(root: Path) -> None:
         assert set(modules) <= packages(extra), extra
     assert set(NEEDS.values()) <= set(errors.EXTRAS)
     plain = {line.split(">")[0] for line in project["dependencies"]}
-    assert plain == {"onnxruntime", "tokenizers", "numpy", "pydantic", "rich"}
+    assert plain == {"onnxruntime", "tokenizers", "jinja2", "numpy", "pydantic", "rich"}
     assert not plain & set(ABSENT)
     assert packages("all") >= packages("train") | packages("serve")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from litotes.evaluation.evaluate import CellScores
 from litotes.evaluation.scores import SeveralScores, score_several
 from litotes.exporting.export import export_models
 from litotes.model.calibration import Calibration, TaskAnswers, apply_to_each, fit_each
-from litotes.model.folder import open_model
+from litotes.model.folder import open_model, write_description
 from litotes.prediction.answers import Answers, make_columns
 from litotes.prediction.predictor import Predictor
 from litotes.training.losses import class_weights, text_losses, text_weights
@@ -227,22 +228,20 @@ def test_an_explanation_is_about_one_of_the_labels(predictor: Predictor) -> None
     assert found == pytest.approx((odds[0] - odds[1:]).tolist(), abs=1e-3)
 
 
-def test_a_description_that_cannot_be_is_refused(folder: Path) -> None:
-    from litotes.model.folder import check_description
-
+def test_a_description_that_cannot_be_is_refused(folder: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(folder, tmp_path / "copy")
     good = dict(open_model(folder).description)
     own = good["calibration"]["moods"]
-    check_description(good)
     for change in (
         {"multi_label": ["x"]},
         {"multi_label": "moods"},
         {"multi_label": []},
         {"calibration": {"moods": {**own, "thresholds": [0.5]}}},
         {"calibration": {"moods": {**own, "thresholds": [0.5, 0.5, 2]}}},
-        {"calibration": {"moods": {**own, "thresholds": None}}},
     ):
-        with pytest.raises(ValueError, match=r"multi_label|threshold"):
-            check_description({**good, **change})
+        write_description(copy, {**good, **change})
+        with pytest.raises(UserError, match=r"multi_label|threshold"):
+            open_model(copy)
 
 
 def test_what_needs_one_label_says_so(
