@@ -286,7 +286,7 @@ def test_the_reference_lists_every_public_name_as_it_is_called() -> None:
     calls = re.findall(
         r"`(\w+)(?:\(([^)]*)\))?`", "".join(re.findall(r"^\|([^|]*)\|", table, re.M))
     )
-    assert {name for name, _ in calls} == set(litotes.__all__)
+    assert {name for name, _ in calls} == set(litotes.__all__) - {"__version__"}
     for name, arguments in calls:
         if arguments:
             given = [part.split("=")[0].strip() for part in arguments.split(",")]
