@@ -15,6 +15,7 @@ from sklearn.metrics import accuracy_score, cohen_kappa_score, f1_score, recall_
 
 from litotes.cli.main import main
 from litotes.core.errors import UserError
+from litotes.core.numbers import macro_f1
 from litotes.core.values import Answer, Example, Task
 from litotes.data.labels import annotator_kappa
 from litotes.evaluation.evaluate import TaskPredictions
@@ -22,13 +23,9 @@ from litotes.evaluation.gaps import (
     check_columns,
     cohen_kappa,
     find_gaps,
-    normal_power,
-    share_interval,
-    share_power,
-    share_test,
 )
 from litotes.evaluation.reliability import ece_by_chance
-from litotes.evaluation.scores import bootstrap
+from litotes.evaluation.shares import normal_power, share_interval, share_power, share_test
 
 TASK = Task("mood", ("calm", "angry"))
 Array = np.ndarray[Any, Any]
@@ -107,10 +104,13 @@ def test_the_test_of_macro_f1_errs_as_often_as_it_says() -> None:
     right = np.array([[0.48, 0.12], [0.08, 0.32]])  # (gold, predicted)
     wrong = np.array([[0.40, 0.20], [0.14, 0.26]])
     n_found, powers = {"same": 0, "other": 0}, []
-    for round_ in range(250):
+    for _ in range(250):
         a, b = generator.multinomial(300, right.ravel(), size=2).reshape(2, 2, 2)
         c = generator.multinomial(300, wrong.ravel()).reshape(2, 2)
-        draws = [bootstrap(one, seed=round_, n_resamples=200) for one in (a, b, c)]
+        draws = [
+            macro_f1(generator.multinomial(300, one.ravel() / 300, 200).reshape(-1, 2, 2))
+            for one in (a, b, c)
+        ]
         scores = [draw.mean() for draw in draws]
         for name, other in (("same", 1), ("other", 2)):
             error = np.hypot(draws[0].std(), draws[other].std())

@@ -11,7 +11,6 @@ import pytest
 from scipy.special import softmax
 from sklearn.metrics import brier_score_loss
 
-from litotes.core.errors import UserError
 from litotes.core.figures import render_figure
 from litotes.evaluation.reliability import Reliability, draw_reliability, reliability
 from litotes.model.calibration import Calibration, fit_calibration
@@ -87,14 +86,6 @@ def test_the_temperature_mends_an_over_confident_model() -> None:
     assert after.ece_equal_mass < before.ece_equal_mass / 3
     assert after.brier < before.brier
     assert after.accuracy == before.accuracy  # a temperature changes no label
-
-
-def test_what_is_no_confidence_is_refused() -> None:
-    with pytest.raises(UserError, match="no texts"):
-        reliability([], [])
-    for wrong in ([1.2], [float("nan")], [0.5, 0.5]):
-        with pytest.raises(ValueError, match="probabilities"):
-            reliability(wrong, [True])
 
 
 @pytest.mark.slow

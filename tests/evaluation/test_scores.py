@@ -10,7 +10,7 @@ from sklearn import metrics
 
 from litotes.core.numbers import confusion, macro_f1
 from litotes.core.values import Task
-from litotes.evaluation.scores import bootstrap, interval, score, score_regression
+from litotes.evaluation.scores import f1_interval, interval, score, score_regression
 
 THREE = Task("sentiment", ("negative", "neutral", "positive"))
 TWO = Task("sarcasm", ("literal", "sarcastic"))
@@ -56,7 +56,7 @@ def test_bootstrap_of_counts_equals_the_bootstrap_of_texts() -> None:
     generator = np.random.default_rng(1)
     gold = generator.integers(0, 2, 120)
     predicted = np.where(generator.random(120) < 0.75, gold, 1 - gold)
-    fast = interval(bootstrap(confusion(gold, predicted, 2), seed=0))
+    fast = f1_interval(confusion(gold, predicted, 2), seed=0)
     places = generator.integers(0, 120, size=(2000, 120))
     # scikit-learn would take half a minute
     slow = interval(np.array([macro_f1(confusion(gold[p], predicted[p], 2)) for p in places]))
@@ -69,7 +69,7 @@ def test_interval_covers_the_truth_about_95_times_in_100() -> None:
     covered = 0
     for trial in range(200):
         counts = generator.multinomial(200, np.array([0.4, 0.1, 0.1, 0.4])).reshape(2, 2)
-        low, high = interval(bootstrap(counts, seed=trial))
+        low, high = f1_interval(counts, seed=trial)
         covered += low <= truth <= high
     assert 0.90 <= covered / 200 <= 0.99
 

@@ -101,8 +101,8 @@ def test_a_thousand_random_files_score_as_officially(
     write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # of intervals, which the official lines do not have
-    for drawing in ("shared_task._resample", "scores.bootstrap"):
-        monkeypatch.setattr(f"litotes.evaluation.{drawing}", lambda _, *, seed: np.zeros(1))
+    monkeypatch.setattr("litotes.evaluation.shared_task._resample", lambda *_: np.zeros((1, 2)))
+    monkeypatch.setattr("litotes.evaluation.scores.f1_interval", lambda _, *, seed: (0.0, 1.0))
     draw = random.Random(0)
     for _ in range(1000):
         gold_rows, answer_rows = random_rows(draw)
@@ -251,19 +251,11 @@ def test_both_varieties_are_needed(write: Write) -> None:
         score_files(write("answers.csv", GOLD[:2]), write("gold.csv", GOLD[:2]))
 
 
-@pytest.mark.parametrize(
-    ("predicted", "message"),
-    [
-        ({"sentiment": [0], "sarcasm": [0, 1]}, "1 sentiment answers for 2"),
-        ({"sentiment": [0, 2], "sarcasm": [0, 1]}, "neither 0 nor 1"),
-        ({"sentiment": [0, 1]}, "no answers to sarcasm"),
-        ({"sentiment": [0, 1], "sarcasm": [0, float("nan")]}, "neither 0 nor 1"),
-    ],
-)
-def test_arrays_are_checked(predicted: dict[str, list[int]], message: str) -> None:
+@pytest.mark.parametrize("strange", [2, float("nan")])
+def test_arrays_are_checked(strange: float) -> None:
     gold = {"sentiment": [0, 1], "sarcasm": [0, 1]}
-    with pytest.raises(UserError, match=message):
-        shared_task_score(gold, predicted, ["en-AU", "en-UK"])
+    with pytest.raises(UserError, match="neither 0 nor 1"):
+        shared_task_score(gold, gold | {"sarcasm": [0, strange]}, ["en-AU", "en-UK"])
 
 
 def test_rows_of_other_varieties_are_said_not_to_count() -> None:

@@ -17,20 +17,19 @@ from litotes.core.errors import UserError
 from litotes.core.values import Answer, Example, Task
 from litotes.evaluation import slices
 from litotes.evaluation.evaluate import TaskPredictions
+from litotes.evaluation.shares import exact_test
 from litotes.evaluation.slices import (
     FEWEST,
     N_KEPT,
-    Candidate,
     Slices,
-    _confirm,
     divide,
     draw_slices,
     find_candidates,
     find_slices,
     findings,
-    slices_html,
     stratified_difference,
     words_of,
+    write_slices,
 )
 
 TASK = Task("mood", ("calm", "angry"))
@@ -157,14 +156,7 @@ def test_slices_are_confirmed_by_the_exact_test(hits: tuple[int, int], n: tuple[
     """Of 3 of 20 against 15 of 500 z would say 0.001, and chance does it ten times as often."""
     table = [[hits[0], n[0] - hits[0]], [hits[1], n[1] - hits[1]]]
     expected = fisher_exact(table, alternative="greater").pvalue
-    # ten texts of the first half, then those of the second
-    own = np.arange(10 + sum(n)) < 10 + n[0]
-    own[:5] = False
-    wrong = np.zeros(len(own), dtype=np.bool_)
-    wrong[10 : 10 + hits[0]] = wrong[10 + n[0] : 10 + n[0] + hits[1]] = True
-    searched = np.arange(len(own)) < 10
-    found = _confirm("mood", Candidate("word", "tea", own), wrong, searched, [0] * len(own))
-    assert found.p == pytest.approx(expected)
+    assert exact_test(hits, n) == pytest.approx(expected)
 
 
 def test_the_stratified_difference_is_that_of_mantel_and_haenszel() -> None:
@@ -180,8 +172,8 @@ def test_the_stratified_difference_is_that_of_mantel_and_haenszel() -> None:
     assert found is not None
     weights = (10 * 20 / 30, 12 * 6 / 18)
     expected = (weights[0] * (0.4 - 0.1) + weights[1] * 0.0) / sum(weights)
-    assert found[0] == pytest.approx(expected)
-    assert found[1][0] < expected < found[1][1]
+    assert found.value == pytest.approx(expected)
+    assert found.interval[0] < expected < found.interval[1]
     everything = np.ones(len(wrong), dtype=bool)
     assert stratified_difference(arrays[0], everything, arrays[2], everything) is None
 
@@ -197,7 +189,7 @@ def test_the_interval_of_matched_texts_holds_where_a_stratum_has_few() -> None:
         wrong, own = generator.random(500) < rates[strata], np.arange(500) < 20
         found = stratified_difference(wrong, own, strata, everything)
         assert found is not None
-        low, high = found[1]
+        low, high = found.interval
         n_covered += low <= 0 <= high
         n_above += low > 0
     assert n_covered >= 0.87 * n_draws
@@ -227,15 +219,15 @@ def test_what_matching_leaves_open_is_not_called_nothing() -> None:
     assert said["alone"].endswith("; no texts are alike enough to be matched.")
 
 
-def test_page_and_figure_say_what_was_found() -> None:
+def test_page_and_figure_say_what_was_found(tmp_path: Path) -> None:
     found = find_slices({"mood": random_corpus(800, 1, inside=0.55)}, seed=1)
     assert len(found.slices) <= N_KEPT
     said = " ".join(findings(found))
     assert f"mood, word {PLANTED}: " in said
-    page = slices_html(found, b"<svg></svg>")
+    write_slices(found, tmp_path)
+    page = (tmp_path / "slices.html").read_text()
     assert "not confirmed" in page
     assert PLANTED in page
-    draw_slices(found).draw_without_rendering()
     empty = find_slices({"mood": random_corpus(60, 1)}, seed=1)
     draw_slices(empty).draw_without_rendering()
 

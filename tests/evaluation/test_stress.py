@@ -15,12 +15,11 @@ from litotes.core.errors import UserError
 from litotes.core.values import Answer, Example, Prediction, Task
 from litotes.data.corpus import Corpus
 from litotes.data.rewrites import REWRITES
+from litotes.evaluation.shares import mcnemar, paired_interval
 from litotes.evaluation.stress import (
     ALL,
-    clustered_interval,
-    difference_interval,
     findings,
-    mcnemar,
+    mean_by_text,
     sign_test,
     stress,
     write_stress,
@@ -144,7 +143,7 @@ def test_the_interval_of_a_difference_is_newcombes() -> None:
     """Worked example of the 1998 paper, Table II: 36, 12, 2, 0 of 50 pairs, method 10."""
     first = np.array([True] * 48 + [False] * 2)
     second = np.array([True] * 36 + [False] * 12 + [True] * 2)
-    low, high = difference_interval(first, second)
+    low, high = paired_interval(first, second)
     assert first.mean() - second.mean() == pytest.approx(0.2)
     assert low == pytest.approx(0.0569, abs=5e-4)
     assert high == pytest.approx(0.3404, abs=5e-4)
@@ -156,7 +155,7 @@ def test_the_interval_of_a_difference_covers() -> None:
     for _ in range(400):
         first = generator.random(80) < 0.15
         second = np.where(generator.random(80) < 0.6, first, generator.random(80) < 0.05)
-        low, high = difference_interval(first, second)
+        low, high = paired_interval(first, second)
         truth = 0.15 - (0.6 * 0.15 + 0.4 * 0.05)
         n_covered += low <= truth <= high
     assert 0.92 <= n_covered / 400 <= 0.99
@@ -174,6 +173,7 @@ def test_the_sign_test_keeps_its_level_and_finds_a_shift() -> None:
 def test_bootstrap_intervals_hold_the_mean() -> None:
     values = np.random.default_rng(3).normal(0.3, 1, 200)
     # every text counted twice says no more than once
-    low, high = clustered_interval(2 * values, np.full(200, 2.0), seed=0)
+    texts = [str(n) for n in range(200)] * 2
+    low, high = mean_by_text(texts, np.tile(values, 2), seed=0).interval
     assert low < values.mean() < high
     assert high - low == pytest.approx(2 * 1.96 * values.std() / np.sqrt(200), rel=0.15)

@@ -7,7 +7,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -297,26 +296,10 @@ def test_any_text_comes_back_byte_for_byte(
     ] == texts
 
 
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (lambda content: content[:-30], "cannot be read back"),
-        (
-            lambda content: content.replace(b"answer.csv", b"answes.csv"),
-            "only answer.csv should be",
-        ),
-        (lambda content: Submission((ROW,), ()).as_zip(), "1 rows where 2"),
-        (lambda content: Submission((ROW, ROW), ()).as_zip(), "row 2 does not come back"),
-    ],
-)
-def test_a_damaged_archive_is_noticed(
-    damage: Callable[[bytes], bytes], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        module, "write_bytes", lambda file, content: file.write_bytes(damage(content))
-    )
-    with pytest.raises(UserError, match=message):
-        write_submission(Submission((ROW, (*ROW[:4], "0")), ()), tmp_path / "answer.zip")
+def test_a_damaged_archive_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "write_bytes", lambda file, content: file.write_bytes(content[:-3]))
+    with pytest.raises(UserError, match="does not come back"):
+        write_submission(Submission((ROW,), ()), tmp_path / "answer.zip")
 
 
 ROW = ("reddit", "en-AU", "fine", "0", "1")

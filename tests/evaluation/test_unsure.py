@@ -21,9 +21,9 @@ from litotes.data.corpus import Corpus
 from litotes.data.sources import load
 from litotes.evaluation.evaluate import predict_corpus
 from litotes.evaluation.reliability import risk_coverage
+from litotes.evaluation.shares import exact_interval
 from litotes.evaluation.unsure import (
     UnsureResult,
-    binomial_share,
     calibrate_folder,
     folder_to_calibrate,
     set_coverages,
@@ -184,11 +184,7 @@ def test_the_command_gives_what_python_gives(
 @pytest.mark.parametrize(("n_hits", "n"), [(0, 7), (3, 7), (7, 7), (95, 100)])
 def test_intervals_are_exact(n_hits: int, n: int) -> None:
     expected = binomtest(n_hits, n).proportion_ci(method="exact")
-    assert binomial_share(n_hits, n).interval == pytest.approx(tuple(expected), abs=1e-9)
-
-
-def test_a_share_of_nothing_is_unknown() -> None:
-    assert binomial_share(0, 0).value is None
+    assert exact_interval(n_hits, n) == pytest.approx(tuple(expected), abs=1e-9)
 
 
 def test_the_area_is_the_mean_over_all_orders_of_ties() -> None:
@@ -208,11 +204,6 @@ def test_the_area_is_the_mean_over_all_orders_of_ties() -> None:
 def test_a_confidence_that_says_nothing_has_the_error_rate_as_its_area() -> None:
     found = risk_coverage(np.full(10, 0.7), np.arange(10) < 6)
     assert found.area == pytest.approx(0.4)
-
-
-def test_no_text_has_no_risk() -> None:
-    with pytest.raises(UserError, match="no texts"):
-        risk_coverage([], [])
 
 
 def test_examples_without_labels_are_no_calibration(

@@ -14,7 +14,8 @@ import pytest
 from litotes.core.errors import UserError
 from litotes.core.figures import render_figure
 from litotes.data.sources import load
-from litotes.evaluation.cross_matrix import CrossMatrix, MatrixCell, draw_matrices, make_cell
+from litotes.evaluation.cross_matrix import CrossMatrix, MatrixCell, make_cell
+from litotes.study.figures import draw_bands
 from litotes.study.matrix import MatrixResult, cross, describe_matrix, folder_name
 from litotes.study.report import write_report
 from litotes.training.recipe import Recipe
@@ -142,7 +143,7 @@ def test_a_table_without_common_names_has_no_home() -> None:
 def test_a_failed_run_leaves_a_hole(matrix: CrossMatrix) -> None:
     holed = CrossMatrix("sarcasm", "variety", ("a", "b"), ("a", "b"), matrix.cells[:3])
     assert holed.find("b", "b") is None
-    assert b"0.420" in render_figure(draw_matrices([holed]), "svg")
+    assert b"0.420" in render_figure(draw_bands([[holed.heatmap()]]), "svg")
 
 
 def test_a_cell_says_how_many_models_collapsed() -> None:
@@ -169,12 +170,12 @@ def test_odd_names_are_drawn(matrix: CrossMatrix) -> None:
     odd = CrossMatrix(
         "a$_{$b", "variety", ("US$_{$x",), ("US$_{$x",), (cell("US$_{$x", "US$_{$x", 0.5),)
     )
-    assert b"US$_{$x" in render_figure(draw_matrices([odd]), "svg")
+    assert b"US$_{$x" in render_figure(draw_bands([[odd.heatmap()]]), "svg")
 
 
 @pytest.mark.slow
 def test_picture_shows_every_number_and_is_the_same_twice(matrix: CrossMatrix) -> None:
-    svg = render_figure(draw_matrices([matrix, matrix]), "svg")
+    svg = render_figure(draw_bands([[matrix.heatmap()] * 2]), "svg")
     written = {
         element.text
         for element in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")
@@ -188,8 +189,8 @@ def test_picture_shows_every_number_and_is_the_same_twice(matrix: CrossMatrix) -
         "trained on",
         "sarcasm by variety, macro-F1",
     } <= written
-    assert svg == render_figure(draw_matrices([matrix, matrix]), "svg")
-    assert render_figure(draw_matrices([matrix]), "png").startswith(b"\x89PNG")
+    assert svg == render_figure(draw_bands([[matrix.heatmap()] * 2]), "svg")
+    assert render_figure(draw_bands([[matrix.heatmap()]]), "png").startswith(b"\x89PNG")
 
 
 def test_a_matrix_in_a_notebook_is_an_escaped_table(matrix: CrossMatrix) -> None:
@@ -205,7 +206,7 @@ def test_a_matrix_in_a_notebook_is_an_escaped_table(matrix: CrossMatrix) -> None
 @pytest.mark.slow
 def test_the_report_is_the_studys(crossed: Crossed, tmp_path: Path) -> None:
     result = crossed.study
-    svg = render_figure(draw_matrices(result.matrices), "svg")
+    svg = render_figure(draw_bands([[one.heatmap() for one in result.matrices]]), "svg")
     pictures = {("tables", "By variety"): svg, ("narrow", "By variety"): svg}
     write_report(result.report, result.timing, pictures, tmp_path)
     page = (tmp_path / "report.html").read_text()
@@ -258,7 +259,9 @@ def test_a_matrix_is_by_any_column(tiny_recipe: Recipe, tmp_path: Path, query: s
     assert "tested on the region they were trained on" in describe_matrix(matrix)
     assert result.report.sections[0].name == "By region"
     assert result.report.sections[0].results.tables[0].matrix.axis == "region"
-    assert b"mood by region, macro-F1" in render_figure(draw_matrices(result.matrices), "svg")
+    assert b"mood by region, macro-F1" in render_figure(
+        draw_bands([[one.heatmap() for one in result.matrices]]), "svg"
+    )
     assert any("set aside" in note for note in result.notes)
     with pytest.raises(UserError, match=r"no column 'regoin'. Did you mean 'region'"):
         cross(recipe, tmp_path / "out", axis="regoin")

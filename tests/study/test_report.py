@@ -17,14 +17,14 @@ import pytest
 from made_study import LABELS, PUBLISHED, answers, results_of, score_table, square, study_of
 
 from litotes.core.errors import UserError
-from litotes.core.figures import render_figure
+from litotes.core.figures import render_figure, stacked_figure
 from litotes.core.progress import ignore_progress
 from litotes.data.coverage import Coverage
 from litotes.evaluation import gaps
 from litotes.evaluation.significance import Difference, Estimate
 from litotes.model.calibration import Calibration
 from litotes.study.confidence import check_confidence, uncalibrate
-from litotes.study.figures import draw_narrow_tables, draw_tables
+from litotes.study.figures import bands_of, draw_bands
 from litotes.study.plan import CoverageSettings, read_study
 from litotes.study.report import (
     Report,
@@ -42,10 +42,10 @@ from litotes.study.tables import (
     Comparison,
     ExperimentResults,
     ScoreTable,
-    difference_of,
     home_less_elsewhere,
     less_published,
     mean_of,
+    weighted_sum,
 )
 from litotes.study.vocabulary import Vocabulary, count_vocabularies
 from litotes.training.recipe import Recipe
@@ -111,15 +111,17 @@ def test_a_mean_over_cells_is_the_mean_of_the_cells() -> None:
 
 def test_what_is_hard_for_both_cancels_and_seeds_that_differ_widen() -> None:
     better, worse = answers(0.8, "x"), answers(0.7, "x")
-    together = difference_of([(better, worse)])
-    apart = difference_of([(better, replace(worse, texts="y"))])
+    together = weighted_sum([(1.0, better), (-1.0, worse)])
+    apart = weighted_sum([(1.0, better), (-1.0, replace(worse, texts="y"))])
     assert [together.value, apart.value] == pytest.approx([0.1, 0.1])
     width, width_apart = (one.interval[1] - one.interval[0] for one in (together, apart))
     assert width < 0.75 * width_apart
-    same = difference_of([(better, better)])
+    same = weighted_sum([(1.0, better), (-1.0, better)])
     assert (same.value, same.interval) == (0, (0, 0))
     assert together.is_clear
-    assert not difference_of([(answers(0.8, "x", by_seed=(-0.1, 0, 0.1)), worse)]).is_clear
+    assert not weighted_sum(
+        [(1.0, answers(0.8, "x", by_seed=(-0.1, 0, 0.1))), (-1.0, worse)]
+    ).is_clear
 
 
 @pytest.mark.parametrize(
@@ -159,7 +161,7 @@ def test_words_about_tables(tmp_path: Path) -> None:
 def test_words_about_the_paper(tmp_path: Path) -> None:
     one = square(0.9, 0.6, published=PAPER)
     (said,) = words(tmp_path, "paper", one)
-    low, high = one.matrix.cell("en-AU", "en-UK").interval
+    low, high = one.matrix.cells[1].interval
     assert "inside our interval in 2 of 3 cells." in said
     assert f"en-AU → en-UK by +0.350 (paper 0.950, ours 0.600, {low:.3f} to {high:.3f})." in said
     assert "0.117 lower than the paper's" in said  # (0.9 + 0.6 + 0.6 − 0.9 − 0.95 − 0.6) / 3
@@ -535,7 +537,7 @@ def wide(number: int, *, n_columns: int) -> ScoreTable:
 @pytest.mark.parametrize(("n_panels", "n_columns"), [(1, 1), (2, 3), (4, 1), (6, 3)])
 def test_nothing_overlaps_in_a_figure(n_panels: int, n_columns: int) -> None:
     made = [wide(number, n_columns=n_columns) for number in range(n_panels)]
-    picture = draw_tables(made, row_label="head")
+    picture = draw_bands(list(bands_of(made, row_label="head")))
     picture.draw_without_rendering()
     texts = [
         text
@@ -550,11 +552,13 @@ def test_nothing_overlaps_in_a_figure(n_panels: int, n_columns: int) -> None:
 
 def test_a_figure_shows_both_sides_and_holes_and_is_the_same_twice(report: Report) -> None:
     tables = report.sections[0].results.tables
-    svg = render_figure(draw_tables(tables, row_label="trained on"), "svg").decode()
+    bands = list(bands_of(tables, row_label="trained on"))
+    svg = render_figure(draw_bands(bands), "svg").decode()
     for shown in ("ours: linear", "0.600", "0.950", "not printed", "failed", "trained on"):
         assert shown in svg
-    assert svg == render_figure(draw_tables(tables, row_label="trained on"), "svg").decode()
-    *heatmaps, _ = draw_narrow_tables(tables, row_label="").axes  # the colour bar is the last
+    assert svg == render_figure(draw_bands(bands), "svg").decode()
+    # the colour bar is the last
+    *heatmaps, _ = stacked_figure([one for band in bands for one in band]).axes
     assert len(heatmaps) == 3  # ours, ours, the paper's
     assert len({round(ax.get_position().x0, 2) for ax in heatmaps}) == 1
 
@@ -562,18 +566,18 @@ def test_a_figure_shows_both_sides_and_holes_and_is_the_same_twice(report: Repor
 def test_one_table_of_the_paper_for_all_of_ours_stands_beside_them() -> None:
     leaks = ("drop", "keep", "join")
     made = [square(0.6, 0.6, values={"data.leaks": one}, published=PAPER) for one in leaks]
-    picture = draw_tables(made[:2], row_label="trained on")
+    picture = draw_bands(list(bands_of(made[:2], row_label="trained on")))
     assert len(picture.axes) == 4  # ours, ours, the paper's, the colour bar
     titles = [ax.get_title() for ax in picture.axes]
     assert "ours: leaks kept" in titles
-    titles_of_three = [ax.get_title() for ax in draw_tables(made, row_label="").axes]
+    titles_of_three = [ax.get_title() for ax in draw_bands(list(bands_of(made, row_label=""))).axes]
     for own in (titles, titles_of_three):
         assert sum("the paper's" in title for title in own) == 1
 
 
 def test_a_table_that_the_paper_lacks_is_no_empty_picture() -> None:
     made = [square(0.6, 0.6, values={"model.head": "mean"}), *heads(0.6, 0.7, published=PAPER)[:1]]
-    titles = [ax.get_title() for ax in draw_tables(made, row_label="").axes]
+    titles = [ax.get_title() for ax in draw_bands(list(bands_of(made, row_label=""))).axes]
     assert sum("the paper's" in title for title in titles) == 1
 
 

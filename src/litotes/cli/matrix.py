@@ -72,13 +72,14 @@ def run(options: argparse.Namespace) -> None:
 def _write(result: MatrixResult, out: Path) -> None:
     """The matrices and their heatmap, and the report of the study behind them."""
     from litotes.core.figures import render_figure, save_figure, stacked_figure
-    from litotes.evaluation.cross_matrix import draw_matrices, heatmap_of
-    from litotes.study.report import write_report
+    from litotes.study.figures import draw_bands
+    from litotes.study.report import Pictures, write_report
 
-    svg = save_figure(out / "matrix", draw_matrices(result.matrices), result.as_json())
-    narrow = render_figure(stacked_figure([heatmap_of(one) for one in result.matrices]), "svg")
+    heatmaps = [matrix.heatmap() for matrix in result.matrices]
+    svg = save_figure(out / "matrix", draw_bands([heatmaps]), result.as_json())
+    narrow = render_figure(stacked_figure(heatmaps), "svg")
     (section,) = result.report.sections
-    pictures = {("tables", section.name): svg, ("narrow", section.name): narrow}
+    pictures: Pictures = {("tables", section.name): svg, ("narrow", section.name): narrow}
     write_report(result.report, result.timing, pictures, out)
 
 

@@ -3,50 +3,46 @@ on.
 
 With several seeds a cell is the mean over the seeds, and its interval covers both the choice of
 texts (bootstrap) and the choice of seeds (Student's t, which is wide for few of them;
-`intervals.py`). With one seed it covers the choice of texts alone.
+`significance.py`). With one seed it covers the choice of texts alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
-from litotes.core.figures import INCHES, Heatmap, draw_heatmap
+from litotes.core.figures import Heatmap
 from litotes.core.html import row, table
 from litotes.core.numbers import Counts, confusion, macro_f1
 from litotes.core.text import one_line
-from litotes.evaluation.scores import constant
+from litotes.evaluation.scores import Interval, Json, Result, majority_f1
 from litotes.evaluation.significance import mean_interval
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+Place = tuple[str, str]
+"""Row and column."""
 
 
-@dataclass(frozen=True)
-class MatrixCell:
+@dataclass(frozen=True, repr=False)
+class MatrixCell(Result):
     """Trained here, tested there: macro-F1, mean over seeds, with its 95 % interval.
 
     majority: macro-F1 of always answering the commonest label of the tested texts.
     """
 
+    shown = ("place", "n", "macro_f1")
     trained_on: str
     tested_on: str
     n: int
     macro_f1: float
-    interval: tuple[float, float]
+    interval: Interval
     majority: float
     by_seed: tuple[float, ...]
     n_collapsed: int
 
-    def __repr__(self) -> str:
-        return one_line(self, place=self.place, n=self.n, macro_f1=self.macro_f1)
-
     @property
-    def place(self) -> tuple[str, str]:
-        """Its row and its column."""
+    def place(self) -> Place:
         return self.trained_on, self.tested_on
 
     @property
@@ -69,7 +65,7 @@ class MatrixCell:
 
 
 @dataclass(frozen=True)
-class CrossMatrix:
+class CrossMatrix(Result):
     """One task's table, cells row by row; a cell whose run failed is not there.
 
     `axis` says what the columns are.
@@ -82,33 +78,17 @@ class CrossMatrix:
     cells: tuple[MatrixCell, ...]
 
     def __repr__(self) -> str:
-        n_rows, n_columns = len(self.rows), len(self.columns)
-        return one_line(
-            self,
-            task=self.task,
-            axis=self.axis,
-            n_rows=n_rows,
-            n_columns=n_columns,
-            n_cells=len(self.cells),
-        )
+        sizes = {"n_rows": len(self.rows), "n_columns": len(self.columns)}
+        return one_line(self, task=self.task, axis=self.axis, **sizes, n_cells=len(self.cells))
 
     def find(self, row: str, column: str) -> MatrixCell | None:
         """The cell; None when its run failed."""
-        for cell in self.cells:
-            if cell.place == (row, column):
-                return cell
-        return None
-
-    def cell(self, row: str, column: str) -> MatrixCell:
-        """The cell that is known to be there."""
-        found = self.find(row, column)
-        assert found is not None
-        return found
+        return next((cell for cell in self.cells if cell.place == (row, column)), None)
 
     @property
     def mean(self) -> float:
         """Mean of all cells."""
-        return _mean([cell.macro_f1 for cell in self.cells])
+        return float(np.mean([cell.macro_f1 for cell in self.cells])) if self.cells else np.nan
 
     @property
     def at_home(self) -> float | None:
@@ -120,12 +100,13 @@ class CrossMatrix:
         """Mean of the others."""
         return self._mean_where(home=False)
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self) | {
-            "mean": self.mean,
-            "at_home": self.at_home,
-            "elsewhere": self.elsewhere,
-        }
+    def _mean_where(self, *, home: bool) -> float | None:
+        own = [one.macro_f1 for one in self.cells if (one.trained_on == one.tested_on) == home]
+        return float(np.mean(own)) if own and set(self.rows) & set(self.columns) else None
+
+    def as_json(self) -> Json:
+        means = {name: getattr(self, name) for name in ("mean", "at_home", "elsewhere")}
+        return super().as_json() | means
 
     def _repr_html_(self) -> str:
         """In a notebook: macro-F1 with its interval in every cell."""
@@ -136,11 +117,32 @@ class CrossMatrix:
         caption = f"{self.task}: macro-F1 (95 % interval)"
         return table(("trained on \\ tested on", *self.columns), rows, caption=caption)
 
-    def _mean_where(self, *, home: bool) -> float | None:
-        if not set(self.rows) & set(self.columns):
-            return None
-        cells = [cell for cell in self.cells if (cell.trained_on == cell.tested_on) == home]
-        return _mean([cell.macro_f1 for cell in cells]) if cells else None
+    def collapses(self) -> Iterator[str]:
+        """A warning for every cell with models that give one answer to everything."""
+        trained_on = "" if self.at_home is None else "trained on "
+        for cell in self.cells:
+            if cell.n_collapsed:
+                yield (
+                    f"COLLAPSED: {trained_on}{cell.trained_on}, tested on {cell.tested_on},"
+                    f" {self.task}: {cell.n_collapsed} of {len(cell.by_seed)} models give one"
+                    " answer to every text. Their score is that of a constant."
+                )
+
+    def heatmap(
+        self, title: str = "", *, row_label: str = "trained on", small: Mapping[Place, str] = {}
+    ) -> Heatmap:
+        """Macro-F1 with its interval in every cell. small: what stands in cells that have none."""
+        intervals = {
+            cell.place: f"{cell.interval[0]:.2f}–{cell.interval[1]:.2f}" for cell in self.cells
+        }
+        return Heatmap(
+            title or f"{self.task} by {self.axis}, macro-F1",
+            row_label,
+            self.rows,
+            self.columns,
+            {cell.place: cell.macro_f1 for cell in self.cells},
+            {**small, **intervals},
+        )
 
 
 def make_cell(
@@ -153,72 +155,16 @@ def make_cell(
     seed: int = 0,
 ) -> MatrixCell:
     """The cell of one or several models' answers. gold (text,), predicted (seed, text)"""
-    counts = np.stack([confusion(gold, row, n_classes) for row in predicted])
-    by_seed = macro_f1(counts)
-    several_classes = (counts[0].sum(1) > 0).sum() > 1
+    by_seed = macro_f1(np.stack([confusion(gold, row, n_classes) for row in predicted]))
+    by_label = np.bincount(gold, minlength=n_classes)
+    is_constant = np.ptp(predicted, axis=1) == 0  # (seed,)
     return MatrixCell(
         trained_on=trained_on,
         tested_on=tested_on,
         n=len(gold),
         macro_f1=float(by_seed.mean()),
         interval=mean_interval(gold, predicted, n_classes, seed=seed),
-        majority=float(macro_f1(constant(counts[0].sum(1)))),
-        by_seed=tuple(float(value) for value in by_seed),
-        n_collapsed=int(sum(several_classes and len(set(row)) == 1 for row in predicted.tolist())),
+        majority=majority_f1(by_label),
+        by_seed=tuple(by_seed.tolist()),
+        n_collapsed=int(is_constant.sum()) if np.count_nonzero(by_label) > 1 else 0,
     )
-
-
-def collapses(matrices: Sequence[CrossMatrix]) -> list[str]:
-    """A warning for every cell with models that give one answer to everything."""
-    warnings: list[str] = []
-    for matrix in matrices:
-        collapsed = [cell for cell in matrix.cells if cell.n_collapsed]
-        warnings += [_collapse_warning(matrix, cell) for cell in collapsed]
-    return warnings
-
-
-def _collapse_warning(matrix: CrossMatrix, cell: MatrixCell) -> str:
-    trained_on = "" if matrix.at_home is None else "trained on "
-    return (
-        f"COLLAPSED: {trained_on}{cell.trained_on}, tested on {cell.tested_on}, {matrix.task}:"
-        f" {cell.n_collapsed} of {len(cell.by_seed)} models give one answer to every text. Their"
-        " score is that of a constant."
-    )
-
-
-def _mean(values: Sequence[float]) -> float:
-    return float(np.mean(values)) if values else float("nan")
-
-
-# Heatmaps of cross matrices: macro-F1 and its interval in every cell.
-
-
-def heatmap_of(matrix: CrossMatrix) -> Heatmap:
-    """Macro-F1 with its interval."""
-    return Heatmap(
-        f"{matrix.task} by {matrix.axis}, macro-F1",
-        "trained on",
-        matrix.rows,
-        matrix.columns,
-        {(cell.trained_on, cell.tested_on): cell.macro_f1 for cell in matrix.cells},
-        {
-            (cell.trained_on, cell.tested_on): f"{cell.interval[0]:.2f}–{cell.interval[1]:.2f}"
-            for cell in matrix.cells
-        },
-    )
-
-
-def draw_matrices(matrices: Sequence[CrossMatrix]) -> Figure:
-    """All matrices side by side."""
-    from matplotlib.figure import Figure  # takes half a second; only pictures need it
-
-    width = INCHES * max(len(matrix.columns) for matrix in matrices) + 1.2
-    height = INCHES * max(len(matrix.rows) for matrix in matrices) + 1.2
-    picture = Figure(figsize=(width * len(matrices) + 1.0, height), layout="constrained")
-    axes = picture.subplots(1, len(matrices), squeeze=False)[0]
-    images = [
-        draw_heatmap(heatmap_of(matrix), ax) for matrix, ax in zip(matrices, axes, strict=True)
-    ]
-    bar = picture.colorbar(images[-1], ax=list(axes), shrink=0.8, pad=0.02)
-    bar.outline.set_visible(False)
-    return picture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import compress
 from typing import Any
 
@@ -14,7 +14,7 @@ from litotes.core.json_text import parse_as
 from litotes.core.numbers import Floats
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.text import one_line
-from litotes.core.values import Answer, Example, Prediction, Task
+from litotes.core.values import Answer, Example, Prediction, Task, grouped
 from litotes.data.corpus import ALL, NAMELESS, Corpus, cell_of
 from litotes.evaluation.reliability import (
     Reliability,
@@ -23,24 +23,26 @@ from litotes.evaluation.reliability import (
     risk_coverage,
 )
 from litotes.evaluation.scores import (
+    Json,
     RegressionScores,
+    Result,
     Scores,
     SeveralScores,
     score,
     score_regression,
     score_several,
 )
-from litotes.evaluation.significance import SIGNIFICANT, Difference, difference, holm
+from litotes.evaluation.significance import Difference, Tested, correct, difference
 from litotes.model.folder import ModelFolder, text_hash
 from litotes.prediction.answers import known_varieties
 from litotes.prediction.predictor import Predictor
 
-_CHUNK = 256
+CHUNK = 256
 AnyScores = Scores | RegressionScores | SeveralScores
 
 
-@dataclass(frozen=True)
-class CellScores:
+@dataclass(frozen=True, repr=False)
+class CellScores(Result):
     """The scores of one task in one cell; the cell "all" is the whole corpus."""
 
     cell: str
@@ -48,28 +50,20 @@ class CellScores:
     n_truncated: int = 0
     n_unreadable: int = 0
 
-    def __repr__(self) -> str:
-        return one_line(self, cell=self.cell, **self.scores.headline())
+    def headline(self) -> Json:
+        return {"cell": self.cell, **self.scores.headline()}
 
-    def as_json(self) -> dict[str, Any]:
-        counts = {"n_truncated": self.n_truncated, "n_unreadable": self.n_unreadable}
-        return {"cell": self.cell, **counts, **self.scores.as_json()}
+    def as_json(self) -> Json:
+        content = asdict(self)
+        scores = content.pop("scores")
+        return content | scores
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> CellScores:
+    def from_json(cls, content: Json) -> CellScores:
         """What is not such scores is a ValueError."""
-        scores = dict(content)
-        cell, n_truncated = scores.pop("cell", None), scores.pop("n_truncated", None)
-        n_unreadable = scores.pop("n_unreadable", 0)  # earlier versions did not count them
-        parsed: AnyScores
-        if "subset_accuracy" in scores:
-            parsed = parse_as(SeveralScores, scores)
-        elif "classes" in scores:
-            parsed = parse_as(Scores, scores)
-        else:
-            parsed = parse_as(RegressionScores, scores)
-        counts = [parse_as(int, count) for count in (n_truncated, n_unreadable)]
-        return cls(parse_as(str, cell), parsed, *counts)
+        own = {name: content[name] for name in content if name in cls.__dataclass_fields__}
+        scores = {name: value for name, value in content.items() if name not in own}
+        return parse_as(cls, own | {"scores": scores})
 
 
 @dataclass(frozen=True)
@@ -96,9 +90,10 @@ class TaskPredictions:
             return score_regression(self.gold(), self.predicted(), self.task, seed=seed)
         if self.task.multi_label:
             return score_several(self.gold(), self.predicted(), self.task, seed=seed)
-        scores = score(self.gold(), self.predicted(), self.task, seed=seed)
         return replace(
-            scores, calibration_error=self.reliability().ece, risk_area=self.risk_coverage().area
+            score(self.gold(), self.predicted(), self.task, seed=seed),
+            calibration_error=self.reliability().ece,
+            risk_area=self.risk_coverage().area,
         )
 
     def reliability(self) -> Reliability:
@@ -115,17 +110,8 @@ class TaskPredictions:
 
     def only(self, keep: Sequence[bool]) -> TaskPredictions:
         """A part of the texts: those whose `keep` is true."""
-        return TaskPredictions(
-            self.task,
-            tuple(compress(self.examples, keep)),
-            tuple(compress(self.answers, keep)),
-            tuple(compress(self.truncated, keep)),
-            tuple(compress(self.unreadable, keep)),
-        )
-
-    def row(self, cell: str, *, seed: int) -> CellScores:
-        scores = self.scores(seed=seed)
-        return CellScores(cell, scores, sum(self.truncated), sum(self.unreadable))
+        columns: Any = (self.examples, self.answers, self.truncated, self.unreadable)
+        return TaskPredictions(self.task, *(tuple(compress(one, keep)) for one in columns))
 
     def _numbers(self, labels: Sequence[object]) -> np.ndarray[Any, Any]:
         """Class numbers or numbers, (text,); of several labels which a text has, (text, class)."""
@@ -136,6 +122,15 @@ class TaskPredictions:
             flags = [[label in own for label in self.task.labels] for own in words]
             return np.array(flags, dtype=np.bool_)
         return np.array([self.task.labels.index(str(label)) for label in labels], dtype=np.int64)
+
+
+Predictions = Mapping[str, TaskPredictions]
+"""By task."""
+
+
+def kind_of_answer(task: Task) -> str:
+    """What a task that is no choice of one label is answered with."""
+    return "several labels" if task.multi_label else "a number"
 
 
 def predict_corpus(
@@ -161,36 +156,39 @@ def predict_corpus(
     answers = _predict(predictor, examples, watch)
     found = {}
     for task in tasks:
-        predictions = _task_predictions(task, examples, answers)
-        if predictions.examples:  # without labels there is no score
-            found[task.name] = predictions
+        has_label = [task.name in example.labels for example in examples]
+        if any(has_label):  # without labels there is no score
+            labelled = list(compress(answers, has_label))
+            found[task.name] = TaskPredictions(
+                task,
+                tuple(compress(examples, has_label)),
+                tuple(one.answers[task.name] for one in labelled),
+                tuple(one.truncated for one in labelled),
+                tuple(one.unreadable for one in labelled),
+            )
     return found
 
 
 def _predict(predictor: Predictor, examples: Sequence[Example], watch: Watch) -> list[Prediction]:
-    answers: list[Prediction] = []
-    for start in range(0, len(examples), _CHUNK):
-        answers += _predict_chunk(predictor, examples[start : start + _CHUNK])
-        watch("testing", len(answers), len(examples), "")
-    return answers
-
-
-def _predict_chunk(predictor: Predictor, examples: Sequence[Example]) -> list[Prediction]:
     """The corpus says of which variety a text is: where the model was calibrated for it, this
     decides which labels are possible.
     """
-    known = known_varieties(predictor.runtimes)
-    places_of: dict[str | None, list[int]] = {}
-    for place, example in enumerate(examples):
-        variety = example.variety if example.variety in known else predictor.variety
-        places_of.setdefault(variety, []).append(place)
-    found: dict[int, Prediction] = {}
-    for variety, places in places_of.items():
-        texts = [examples[place].text for place in places]
-        pairs = [examples[place].pair for place in places]
-        made = predictor.for_variety(variety).predict(texts, pairs=pairs)
-        found.update(zip(places, made, strict=True))
-    return [found[place] for place in range(len(examples))]
+    known, n_texts = known_varieties(predictor.runtimes), len(examples)
+
+    def variety_of(place: int) -> str | None:
+        variety = examples[place].variety
+        return variety if variety in known else predictor.variety
+
+    answers: dict[int, Prediction] = {}
+    for start in range(0, n_texts, CHUNK):
+        chunk = grouped(range(start, min(start + CHUNK, n_texts)), variety_of)
+        for variety, places in chunk.items():
+            texts = [examples[place].text for place in places]
+            pairs = [examples[place].pair for place in places]
+            made = predictor.for_variety(variety).predict(texts, pairs=pairs)
+            answers.update(zip(places, made, strict=True))
+        watch("testing", len(answers), n_texts, "")
+    return [answers[place] for place in range(n_texts)]
 
 
 def evaluate(
@@ -201,13 +199,14 @@ def evaluate(
 
 
 def score_cells(
-    predictions: Mapping[str, TaskPredictions], corpus: Corpus, *, seed: int = 0
+    predictions: Predictions, corpus: Corpus, *, seed: int = 0
 ) -> tuple[CellScores, ...]:
     """The scores of each task, over the whole corpus and by cell."""
     rows = []
     for result in predictions.values():
         for cell, part in split_by_cell(result, corpus):
-            rows.append(part.row(cell, seed=seed))
+            counts = sum(part.truncated), sum(part.unreadable)
+            rows.append(CellScores(cell, part.scores(seed=seed), *counts))
     return tuple(rows)
 
 
@@ -232,16 +231,13 @@ def score_warnings(rows: Sequence[CellScores]) -> list[str]:
     cut, unreadable, collapsed = [], [], []
     for row in rows:
         scores = row.scores
+        tested = f"of {scores.n} {scores.task} texts tested on are"
         if row.cell == ALL and row.n_truncated:
-            cut.append(
-                f"{row.n_truncated} of {scores.n} {scores.task} texts tested on are longer than the"
-                " model reads; their ends were not seen."
-            )
+            longer = "longer than the model reads; their ends were not seen."
+            cut.append(f"{row.n_truncated} {tested} {longer}")
         if row.cell == ALL and row.n_unreadable:
-            unreadable.append(
-                f"{row.n_unreadable} of {scores.n} {scores.task} texts tested on are unreadable:"
-                " the model knows no part of them."
-            )
+            no_part = "unreadable: the model knows no part of them."
+            unreadable.append(f"{row.n_unreadable} {tested} {no_part}")
         if isinstance(scores, Scores) and scores.collapsed_to is not None:
             collapsed.append(
                 f"COLLAPSED: on {row.cell} the {scores.task} model answers {scores.collapsed_to!r}"
@@ -249,20 +245,6 @@ def score_warnings(rows: Sequence[CellScores]) -> list[str]:
                 " with another seed or learning rate, or with class weights."
             )
     return cut + unreadable + collapsed
-
-
-def _task_predictions(
-    task: Task, examples: Sequence[Example], answers: Sequence[Prediction]
-) -> TaskPredictions:
-    has_label = [task.name in example.labels for example in examples]
-    labelled = list(compress(answers, has_label))
-    return TaskPredictions(
-        task,
-        tuple(compress(examples, has_label)),
-        tuple(answer.answers[task.name] for answer in labelled),
-        tuple(answer.truncated for answer in labelled),
-        tuple(answer.unreadable for answer in labelled),
-    )
 
 
 def check_labels(task: Task, corpus: Corpus) -> None:
@@ -279,12 +261,11 @@ def check_labels(task: Task, corpus: Corpus) -> None:
             f"{task.name} is answered with a number on one side and with words on the other; model"
             f" and {corpus.name} do not fit."
         )
-    strange = sorted(set(theirs.labels) - set(task.labels))
     used: set[str] = set()
     for example in corpus:
         label = example.labels.get(task.name)
         used.update(label if isinstance(label, tuple) else (str(label),))
-    if any(label in used for label in strange):
+    if strange := sorted(used & set(theirs.labels) - set(task.labels)):
         raise UserError(
             f"{corpus.name} has the {task.name} label {strange[0]!r}, which the model does not know"
             f" (it knows {', '.join(task.labels)}). Select or map the labels first (bicodemix:"
@@ -304,22 +285,20 @@ def select_fair_texts(corpus: Corpus, trained_on: Set[str] | None) -> Corpus:
     """
     if corpus.splits() != ("train",):
         return warn_of_trained_texts(corpus.where(split=corpus.test_split()), trained_on)
-    if trained_on is None:
-        return corpus.with_notes(
-            f"{corpus.name} has no split: all of its {len(corpus)} texts are used. Whether the"
-            " model was trained on some of them is not known, since its folder does not state its"
-            " texts."
-        )
-    fresh = tuple(example for example in corpus if text_hash(example) not in trained_on)
+    fresh = tuple(one for one in corpus if text_hash(one) not in (trained_on or ()))
     n_seen = len(corpus) - len(fresh)
     if not fresh:
         raise UserError(
             f"The model was trained on all {n_seen} texts of {corpus.name}: scores on them would"
             " say nothing. Give texts that are new to it."
         )
-    if not n_seen:
-        note = f"{corpus.name} has no split: all of its {len(corpus)} texts are used."
-    else:
+    note = f"{corpus.name} has no split: all of its {len(corpus)} texts are used."
+    if trained_on is None:
+        note += (
+            " Whether the model was trained on some of them is not known, since its folder does not"
+            " state its texts."
+        )
+    elif n_seen:
         note = (
             f"{corpus.name} has no split: the {len(fresh)} texts that the model was not trained on"
             f" are used, {n_seen} others are left out."
@@ -341,8 +320,13 @@ def warn_of_trained_texts(corpus: Corpus, trained_on: Set[str] | None) -> Corpus
 def map_labels_as_trained(corpus: Corpus, folder: ModelFolder) -> Corpus:
     """The corpus with labels that the model does not know mapped as its recipe maps them."""
     for part in folder.models:
+        recipe = part.description.get("facts", {}).get("recipe", {})
+        try:
+            stated = parse_as(dict[str, dict[str, str]], recipe.get("data", {}).get("labels", {}))
+        except ValueError as error:
+            raise part.damaged(f"the labels of its recipe: {error}") from error
         words = {}
-        for task, mapping in _stated_mapping(part).items():
+        for task, mapping in stated.items():
             if task in corpus.tasks and task in part.tasks:
                 strange = set(corpus.tasks[task].labels) - set(part.tasks[task].labels)
                 words[task] = {word: label for word, label in mapping.items() if word in strange}
@@ -350,85 +334,42 @@ def map_labels_as_trained(corpus: Corpus, folder: ModelFolder) -> Corpus:
     return corpus
 
 
-def _stated_mapping(folder: ModelFolder) -> dict[str, dict[str, str]]:
-    """The `data.labels` of the recipe that made the model."""
-    recipe = folder.description.get("facts", {}).get("recipe", {})
-    try:
-        return parse_as(dict[str, dict[str, str]], recipe.get("data", {}).get("labels", {}))
-    except ValueError as error:
-        raise folder.damaged(f"the labels of its recipe: {error}") from error
-
-
 # Two models on the same texts: what one gains over the other, over all of them and by cell.
 
 
 @dataclass(frozen=True)
-class ModelDifference:
-    """The first model less the second in one cell; `adjusted_p` is Holm's over all rows."""
+class ModelDifference(Tested):
+    """The first model less the second in one cell."""
 
     task: str
     cell: str
     difference: Difference
     adjusted_p: float
 
-    @property
-    def is_significant(self) -> bool:
-        return self.adjusted_p < SIGNIFICANT
-
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Json:
         rest = {"adjusted_p": self.adjusted_p, "significant": self.is_significant}
         return {"task": self.task, "cell": self.cell} | self.difference.as_json() | rest
 
 
 def compare_models(
-    own: Mapping[str, TaskPredictions],
-    other: Mapping[str, TaskPredictions],
-    corpus: Corpus,
-    *,
-    seed: int = 0,
+    own: Predictions, other: Predictions, corpus: Corpus, *, seed: int = 0
 ) -> tuple[ModelDifference, ...]:
     """Rows as those of `score_cells`, for the classification tasks that both models answer."""
-    found = []
-    for task in _common_tasks(own, other):
-        for cell, one in _compare_task(own[task], other[task], corpus, seed=seed):
-            found.append((task, cell, one))
-    adjusted = holm([one.p for _, _, one in found])
-    return tuple(ModelDifference(*row, p) for row, p in zip(found, adjusted, strict=True))
-
-
-def _common_tasks(
-    own: Mapping[str, TaskPredictions], other: Mapping[str, TaskPredictions]
-) -> list[str]:
-    common = [task for task in own if task in other]
-    tasks = [task for task in common if own[task].task.is_choice]
+    tasks = [name for name in own if name in other and own[name].task.is_choice]
     if not tasks:
         raise UserError(
             "The models have no task in common here that is answered with one label: one answers"
             f" {', '.join(own)}, the other {', '.join(other)}."
         )
-    return tasks
-
-
-def _compare_task(
-    own: TaskPredictions, other: TaskPredictions, corpus: Corpus, *, seed: int
-) -> Iterator[tuple[str, Difference]]:
-    """The difference over all texts, then by cell."""
-    first, second = _with_same_labels(own, other)
-    cells = zip(split_by_cell(first, corpus), split_by_cell(second, corpus), strict=True)
-    for (cell, part), (_, theirs) in cells:
-        # (seed, text) each
-        answers = (part.predicted()[np.newaxis], theirs.predicted()[np.newaxis])
-        yield cell, difference(part.gold(), *answers, len(first.task.labels), seed=seed)
-
-
-def _with_same_labels(
-    own: TaskPredictions, other: TaskPredictions
-) -> tuple[TaskPredictions, TaskPredictions]:
-    """Both with the labels of both, in the same order, so that a number means the same word."""
-    labels = tuple(dict.fromkeys([*own.task.labels, *other.task.labels]))
-    task = Task(own.task.name, labels)
-    return _with_task(own, task), _with_task(other, task)
-
-
-def _with_task(predictions: TaskPredictions, task: Task) -> TaskPredictions:
-    return replace(predictions, task=task)
+    found = []
+    for name in tasks:
+        # the labels of both in the same order, so that a number means the same word
+        labels = tuple(dict.fromkeys([*own[name].task.labels, *other[name].task.labels]))
+        both = [replace(one, task=Task(name, labels)) for one in (own[name], other[name])]
+        cells = zip(*(split_by_cell(one, corpus) for one in both), strict=True)
+        for (cell, first), (_, second) in cells:
+            # (seed, text) each
+            answers = first.predicted()[np.newaxis], second.predicted()[np.newaxis]
+            apart = difference(first.gold(), *answers, len(labels), seed=seed)
+            found.append(ModelDifference(name, cell, apart, apart.p))
+    return tuple(correct(found, p_of=lambda one: one.difference.p))

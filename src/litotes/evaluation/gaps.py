@@ -3,17 +3,8 @@
 Each group is compared with all other texts of its task: no group is singled out by its score. Three
 measures are tested: macro-F1; accuracy; and the recall of each label, whose differences are those
 of equal opportunity (Hardt, Price & Srebro 2016, arXiv 1610.02413, §2). Holm's correction (1979)
-is over all tests of one call.
-
-The groups share no text.
-
-test       z = (a − b) / √(p̄ (1 − p̄) (1/n_a + 1/n_b)), p̄ the share of both groups together
-exact test P(X ≥ k_a), X hypergeometric: k_a + k_b hits dealt to n_a + n_b texts (Fisher 1934); for
-           few texts or rare hits, where z is no longer normal
-interval   Newcombe's hybrid score (1998, method 10): with Wilson's limits l, u of each share,
-           a − b − √((a − l_a)² + (u_b − b)²)   to   a − b + √((u_a − a)² + (b − l_b)²)
-power      Φ((|δ| − z₀.₉₇₅ s₀) / s₁) for a true gap δ, s₀ and s₁ the standard errors of a − b
-           without and with the gap
+is over all tests of one call. The groups share no text; tests and intervals of shares are those of
+`shares.py`.
 
 Macro-F1 is treated in the same way: z = (a − b) / s with s the standard error if each label's texts
 were answered alike in both groups, as in both together; its interval is the hybrid of those of each
@@ -28,29 +19,34 @@ once, however many models answered it: right for one model, a little too careful
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from math import erfc, sqrt
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from litotes.core.errors import UserError
-from litotes.core.numbers import Counts, Floats, confusion, macro_f1
+from litotes.core.numbers import Counts, Floats, macro_f1
 from litotes.core.registry import unknown_name
-from litotes.core.text import one_line
 from litotes.core.values import Example
 from litotes.data.corpus import Cell, cell_of
 from litotes.data.labels import annotator_kappa
-from litotes.evaluation.evaluate import TaskPredictions
-from litotes.evaluation.reliability import ece_by_chance, reliability, wilson
-from litotes.evaluation.scores import f1_interval, interval, with_unseen
+from litotes.evaluation.evaluate import Predictions, TaskPredictions, kind_of_answer
+from litotes.evaluation.reliability import ece_by_chance, reliability
+from litotes.evaluation.scores import Bools, Interval, Result, f1_interval
+from litotes.evaluation.shares import (
+    hybrid_interval,
+    normal_power,
+    share_interval,
+    share_power,
+    share_test,
+    two_sided,
+)
 from litotes.evaluation.significance import (
-    SIGNIFICANT,
     AnswerPatterns,
     Estimate,
+    Tested,
+    correct,
     find_patterns,
-    holm,
+    interval_over_texts,
     scores_of,
     seed_margin,
     split_draws,
@@ -69,8 +65,6 @@ FEWEST = 10
 label. Fewer show nothing.
 """
 _N_DEALS = 2000
-_Z = 1.959964  # 97.5 % of the normal distribution lie below
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -86,7 +80,7 @@ class Group:
     name: str
     n: int
     macro_f1: float
-    interval: tuple[float, float]
+    interval: Interval
     accuracy: float
     recall: Mapping[str, float | None]
     ece: float
@@ -100,7 +94,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Gap:
+class Gap(Tested):
     """A group less all other texts. measure: macro_f1, accuracy or `recall LABEL`.
 
     power: the chance to find a gap of VISIBLE with these numbers of texts, at 0.05 without any
@@ -113,14 +107,10 @@ class Gap:
     measure: str
     n: tuple[int, int]
     difference: float
-    interval: tuple[float, float]
+    interval: Interval
     p: float
     power: float
     adjusted_p: float = 1.0
-
-    @property
-    def is_significant(self) -> bool:
-        return self.adjusted_p < SIGNIFICANT
 
     @property
     def estimate(self) -> Estimate:
@@ -150,71 +140,55 @@ class Spread:
     spread_p: float
 
 
-@dataclass(frozen=True)
-class Gaps:
+@dataclass(frozen=True, repr=False)
+class Gaps(Result):
     """notes: what was not compared, and why."""
 
+    shown = ("spreads", "notes")
     groups: tuple[Group, ...]
     spreads: tuple[Spread, ...]
     gaps: tuple[Gap, ...]
     notes: tuple[str, ...] = ()
 
-    def __repr__(self) -> str:
-        n_significant = sum(gap.is_significant for gap in self.gaps)
-        return one_line(self, n_groups=len(self.groups), n_significant=n_significant)
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 def find_gaps(
-    predictions: Mapping[str, TaskPredictions],
-    columns: Sequence[str],
-    *,
-    corpus: str = "",
-    seed: int = 0,
+    predictions: Predictions, columns: Sequence[str], *, corpus: str = "", seed: int = 0
 ) -> Gaps:
     """columns: of COLUMNS. corpus: its name, by which annotators' agreement is known."""
-    groups: list[Group] = []
-    spreads: list[Spread] = []
-    gaps: list[Gap] = []
+    found: list[Gaps] = []
     notes: list[str] = []
     for result in predictions.values():
         task = result.task
         if not task.is_choice:
-            kind = "several labels" if task.multi_label else "a number"
+            kind = kind_of_answer(task)
             notes.append(f"{task.name} is answered with {kind}: its gaps are not tested.")
             continue
-        whole = Answered.by_one_model(result)
+        answers, sure = result.predicted()[None, None], result.confidence()[None, None]
+        whole = Answered(result.gold(), answers, sure, task.labels)
         for column in columns:
-            parts, more = _split(result, column)
-            notes += more
+            parts = _split(result, column, notes)
             if len(parts) < 2:
                 continue
+            people = {}
             for name, own in parts.items():
-                of_group = {one.variety for one in result.only(own.tolist()).examples}
-                variety = str(of_group.pop()) if len(of_group) == 1 else None
-                people = variety and annotator_kappa(corpus, task.name, variety)
-                place = (task.name, column, name)
-                groups.append(whole.only(own).describe(place, people or None, seed=seed))
-            for name in _compared(parts):
-                gaps += whole.compare(parts[name], (task.name, column, name), seed=seed)
-            spreads += whole.spread(parts, (task.name, column), seed=seed)
+                varieties = {one.variety for one in result.only(own.tolist()).examples}
+                variety = varieties.pop() if len(varieties) == 1 else None
+                people[name] = annotator_kappa(corpus, task.name, str(variety)) or None
+            found.append(whole.by_group((task.name, column), parts, people, seed=seed))
     if not any(result.task.is_choice for result in predictions.values()):
         raise UserError(f"There are no gaps to test: {' '.join(notes)}")
-    if not groups:
+    if not found:
         wanted = ", ".join(columns)
         raise UserError(
             f"There are no two groups of {FEWEST} texts or more by {wanted}: nothing to compare."
             " Choose another column with --by."
         )
-    return Gaps(tuple(groups), tuple(spreads), correct(gaps), tuple(notes))
-
-
-def correct(gaps: Sequence[Gap]) -> tuple[Gap, ...]:
-    """The gaps with p corrected over all of them."""
-    adjusted = holm([gap.p for gap in gaps])
-    return tuple(replace(gap, adjusted_p=p) for gap, p in zip(gaps, adjusted, strict=True))
+    return Gaps(
+        tuple(group for one in found for group in one.groups),
+        tuple(spread for one in found for spread in one.spreads),
+        tuple(correct([gap for one in found for gap in one.gaps])),
+        tuple(notes),
+    )
 
 
 def check_columns(text: str) -> tuple[str, ...]:
@@ -226,8 +200,8 @@ def check_columns(text: str) -> tuple[str, ...]:
     return names
 
 
-def _split(result: TaskPredictions, column: str) -> tuple[dict[str, Bools], list[str]]:
-    """Which texts each group has, (text,), and what is left out."""
+def _split(result: TaskPredictions, column: str, notes: list[str]) -> dict[str, Bools]:
+    """Which texts each group has, (text,); what is left out is noted."""
     names = [_name(example, column) for example in result.examples]
     parts, small = {}, []
     for name in sorted(filter(None, set(names))):
@@ -236,17 +210,11 @@ def _split(result: TaskPredictions, column: str) -> tuple[dict[str, Bools], list
             small.append(name)
         else:
             parts[name] = own
-    if not small or not parts:
-        return parts, []
-    shown = ", ".join(small[:5]) + (f" and {len(small) - 5} more" if len(small) > 5 else "")
-    note = f"{result.task.name} by {column}: {shown}: fewer than {FEWEST} texts, not compared."
-    return parts, [note]
-
-
-def _compared(parts: Mapping[str, Bools]) -> list[str]:
-    """Of two groups that are all texts, one: the other's gaps are the same with another sign."""
-    is_halved = len(parts) == 2 and bool(np.any(list(parts.values()), axis=0).all())
-    return list(parts)[:1] if is_halved else list(parts)
+    if small and parts:
+        shown = ", ".join(small[:5]) + (f" and {len(small) - 5} more" if len(small) > 5 else "")
+        few = f"fewer than {FEWEST} texts, not compared."
+        notes.append(f"{result.task.name} by {column}: {shown}: {few}")
+    return parts
 
 
 def _name(example: Example, column: str) -> str | None:
@@ -267,11 +235,6 @@ class Answered:
     sure: Floats
     labels: tuple[str, ...]
 
-    @classmethod
-    def by_one_model(cls, result: TaskPredictions) -> Answered:
-        answers, sure = result.predicted()[None, None], result.confidence()[None, None]
-        return cls(result.gold(), answers, sure, result.task.labels)
-
     def only(self, keep: Bools) -> Answered:
         return Answered(self.gold[keep], self.answers[..., keep], self.sure[..., keep], self.labels)
 
@@ -283,8 +246,35 @@ class Answered:
         """Mean over rows. (model,) → (seed,)"""
         return np.asarray(by_model.reshape(self.answers.shape[:2]).mean(0))
 
+    def by_label(self) -> Counts:
+        """How many texts have each label. (class,)"""
+        return np.bincount(self.gold, minlength=len(self.labels))
+
     def patterns(self) -> AnswerPatterns:
         return find_patterns(self.gold, self.by_model(), len(self.labels))
+
+    def by_group(
+        self,
+        place: tuple[str, str],
+        parts: Mapping[str, Bools],
+        annotators: Mapping[str, float | None],
+        *,
+        seed: int = 0,
+    ) -> Gaps:
+        """All that is said of groups of these texts, p not corrected. place: task and column;
+        parts: the texts of each group, (text,); annotators: the κ of people in each.
+        """
+        compared = list(parts)
+        # of two groups that are all texts, one: the other's gaps are the same with another sign
+        if len(parts) == 2 and np.any(list(parts.values()), axis=0).all():
+            compared = compared[:1]
+        groups = []
+        for name, own in parts.items():
+            groups.append(self.only(own).describe((*place, name), annotators[name], seed=seed))
+        gaps = [
+            gap for name in compared for gap in self.compare(parts[name], (*place, name), seed=seed)
+        ]
+        return Gaps(tuple(groups), tuple(self._spread(parts, place, seed)), tuple(gaps))
 
     def describe(
         self, place: tuple[str, str, str], annotators: float | None, *, seed: int = 0
@@ -293,14 +283,13 @@ class Answered:
         found = self.patterns()
         counts = found.confusions(found.n).mean(0)  # (class, class)
         by_seed = self.by_seed(scores_of(found))
+        # the same draws as those of `scores.py` where there is one model
         if len(self.by_model()) == 1:
             over_texts = f1_interval(counts.astype(np.int64), seed=seed)
         else:
-            drawn = interval(text_bootstrap(found, seed=seed).mean(1))
-            over_texts = with_unseen(drawn, counts)
+            over_texts = interval_over_texts(found, seed=seed)
         value = float(by_seed.mean())
-        n_by_label, n_found = counts.sum(1).tolist(), counts.diagonal().tolist()
-        recalls = [hits / n if n else None for hits, n in zip(n_found, n_by_label, strict=True)]
+        n_found = zip(self.labels, counts.diagonal().tolist(), counts.sum(1).tolist(), strict=True)
         sure = self.sure.reshape(-1, len(self.gold))  # (model, text)
         right = self.by_model() == self.gold
         eces = [reliability(*one).ece for one in zip(sure, right, strict=True)]
@@ -310,7 +299,7 @@ class Answered:
             macro_f1=value,
             interval=widen_interval(value, over_texts, seed_margin(by_seed), within=(0.0, 1.0)),
             accuracy=float(right.mean()),
-            recall=dict(zip(self.labels, recalls, strict=True)),
+            recall={label: hits / n if n else None for label, hits, n in n_found},
             ece=float(np.mean(eces)),
             ece_by_chance=float(np.mean([ece_by_chance(one, seed=seed) for one in sure])),
             kappa=cohen_kappa(counts),
@@ -319,33 +308,47 @@ class Answered:
 
     def compare(self, own: Bools, place: tuple[str, str, str], *, seed: int = 0) -> Iterator[Gap]:
         """The gaps between a group and all other texts. own (text,)"""
-        sides = self.only(own), self.only(~own)
-        n_by_label = np.array([np.bincount(one.gold, minlength=len(self.labels)) for one in sides])
+        n_by_label = np.array([self.only(side).by_label() for side in (own, ~own)])
         if n_by_label.min() >= FEWEST:
             yield self._f1_gap(own, place, seed)
-        yield _share_gap(sides, (*place, "accuracy"))
+        among = {"accuracy": np.ones_like(own)}
         for number, label in enumerate(self.labels):
             if n_by_label[:, number].min() >= FEWEST:
-                of_label = (
-                    sides[0].only(sides[0].gold == number),
-                    sides[1].only(sides[1].gold == number),
-                )
-                yield _share_gap(of_label, (*place, f"recall {label}"))
+                among[f"recall {label}"] = self.gold == number
+        right = self.answers == self.gold  # (row, seed, text)
+        for measure, texts in among.items():
+            inside, outside = right[..., own & texts], right[..., ~own & texts]
+            n_a, n_b = inside.shape[-1], outside.shape[-1]
+            by_seed = inside.mean((0, 2)), outside.mean((0, 2))  # (seed,) each
+            a, b = (float(one.mean()) for one in by_seed)
+            yield Gap(
+                *place,
+                measure,
+                n=(n_a, n_b),
+                difference=a - b,
+                interval=_widen(a - b, share_interval(a, n_a, b, n_b), by_seed[0] - by_seed[1]),
+                p=share_test(a, n_a, b, n_b),
+                power=share_power(b, n_a, n_b, VISIBLE),
+            )
 
     def _f1_gap(self, own: Bools, place: tuple[str, str, str], seed: int) -> Gap:
         whole = self.patterns()
+        n_whole = np.maximum(self.by_label(), 1)  # (class,)
         scores, ends, errors = [], [], []
-        for number, side in enumerate((own, ~own)):
-            found = self.only(side).patterns()
+        # not the same draws for both sides: they are different texts
+        for number, side in enumerate((self.only(own), self.only(~own))):
+            found = side.patterns()
             scores.append(scores_of(found))  # (model,)
-            # not the same draws for both: they are different texts
-            drawn = interval(text_bootstrap(found, seed=seed + number).mean(1))
-            ends.append(with_unseen(drawn, found.confusions(found.n).mean(0)))
-            alike = _if_answered_alike(whole, self.gold[side])
-            drawn_alike = text_bootstrap(whole, seed=seed + number, expected=alike)
-            errors.append(float(drawn_alike.mean(1).std()))
+            ends.append(interval_over_texts(found, seed=seed + number))
+            # each pattern as often as if texts of a label were answered as in the whole
+            alike = whole.n * (side.by_label() / n_whole)[whole.gold]  # (pattern,)
+            drawn = text_bootstrap(whole, seed=seed + number, expected=alike)
+            errors.append(float(drawn.mean(1).std()))
         a, b = (float(one.mean()) for one in scores)
-        over_texts, error = hybrid_interval(a, ends[0], b, ends[1]), float(np.hypot(*errors))
+        over_texts, error = (
+            hybrid_interval(a, ends[0], b, ends[1]),
+            float(np.hypot(errors[0], errors[1])),
+        )
         by_model = scores[0] - scores[1]
         difference = float(by_model.mean())
         return Gap(
@@ -358,32 +361,22 @@ class Answered:
             power=normal_power(error, VISIBLE),
         )
 
-    def spread(
-        self, parts: Mapping[str, Bools], place: tuple[str, str], *, seed: int = 0
+    def _spread(
+        self, parts: Mapping[str, Bools], place: tuple[str, str], seed: int
     ) -> Iterator[Spread]:
         """How far the groups with enough texts of each label lie apart, mean over models; of fewer
         than two there is none. All answers to a text are dealt together.
         """
-        scores, whole = {}, []
-        for name, own in parts.items():
-            side = self.only(own)
-            if np.bincount(side.gold, minlength=len(self.labels)).min() >= FEWEST:
-                counts = [confusion(side.gold, one, len(self.labels)) for one in side.by_model()]
-                scores[name] = float(macro_f1(np.stack(counts)).mean())
-                whole.append(own)
-        if len(scores) < 2:
+        sides = {name: self.only(own) for name, own in parts.items()}
+        known = [name for name, side in sides.items() if side.by_label().min() >= FEWEST]
+        if len(known) < 2:
             return
+        scores = {name: float(scores_of(sides[name].patterns()).mean()) for name in known}
         worst, *_, best = sorted(scores, key=scores.__getitem__)
         spread = scores[best] - scores[worst]
-        dealt = self._dealt_spreads(whole, seed)
-        yield Spread(
-            *place,
-            worst=worst,
-            best=best,
-            spread=spread,
-            spread_by_chance=float(dealt.mean()),
-            spread_p=float((1 + (dealt >= spread - 1e-12).sum()) / (1 + len(dealt))),
-        )
+        dealt = self._dealt_spreads([parts[name] for name in known], seed)
+        p = float((1 + (dealt >= spread - 1e-12).sum()) / (1 + len(dealt)))
+        yield Spread(*place, worst, best, spread, float(dealt.mean()), p)
 
     def _dealt_spreads(self, parts: Sequence[Bools], seed: int) -> Floats:
         """The spread when texts are dealt at random. (deal,)"""
@@ -406,92 +399,9 @@ class Answered:
         return np.concatenate(spreads)
 
 
-def _share_gap(sides: tuple[Answered, Answered], place: tuple[str, str, str, str]) -> Gap:
-    """Of the shares of right answers."""
-    n_a, n_b = (len(side.gold) for side in sides)
-    by_seed = [(side.answers == side.gold).mean((0, 2)) for side in sides]  # (seed,) each
-    a, b = (float(one.mean()) for one in by_seed)
-    return Gap(
-        *place,
-        n=(n_a, n_b),
-        difference=a - b,
-        interval=_widen(a - b, share_interval(a, n_a, b, n_b), by_seed[0] - by_seed[1]),
-        p=share_test(a, n_a, b, n_b),
-        power=share_power(b, n_a, n_b, VISIBLE),
-    )
-
-
-def _widen(value: float, over_texts: tuple[float, float], by_seed: Floats) -> tuple[float, float]:
+def _widen(value: float, over_texts: Interval, by_seed: Floats) -> Interval:
     """The same models are on both sides, so their difference is one number a seed: (seed,)."""
     return widen_interval(value, over_texts, seed_margin(by_seed), within=(-1.0, 1.0))
-
-
-def share_interval(a: float, n_a: int, b: float, n_b: int) -> tuple[float, float]:
-    """The 95 % interval of a − b."""
-    return hybrid_interval(a, wilson(a, n_a), b, wilson(b, n_b))
-
-
-def hybrid_interval(
-    a: float, ends_a: tuple[float, float], b: float, ends_b: tuple[float, float]
-) -> tuple[float, float]:
-    """The interval of a − b from those of a and b."""
-    (low_a, high_a), (low_b, high_b) = ends_a, ends_b
-    low = a - b - sqrt((a - low_a) ** 2 + (high_b - b) ** 2)
-    high = a - b + sqrt((high_a - a) ** 2 + (b - low_b) ** 2)
-    return max(low, -1.0), min(high, 1.0)
-
-
-def share_test(a: float, n_a: int, b: float, n_b: int) -> float:
-    """Two-sided p of a = b."""
-    error = _pooled_error(a, n_a, b, n_b)
-    return two_sided(a - b, error)
-
-
-def exact_test(n_hits: tuple[int, int], n: tuple[int, int]) -> float:
-    """One-sided p of the first group having no larger a share of hits than the second."""
-    both, whole = sum(n_hits), sum(n)
-    logs = np.concatenate([[0.0], np.log(np.arange(1, whole + 1))]).cumsum()  # log k!
-
-    def ways(total: int, chosen: NDArray[np.int64]) -> Floats:
-        return np.asarray(logs[total] - logs[chosen] - logs[total - chosen])
-
-    here = np.arange(n_hits[0], min(n[0], both) + 1)  # as many hits in the first group, or more
-    all_ways = ways(whole, np.array(both))
-    chances = np.exp(ways(n[0], here) + ways(n[1], both - here) - all_ways)
-    return min(float(chances.sum()), 1.0)
-
-
-def share_power(share: float, n_a: int, n_b: int, gap: float) -> float:
-    """The chance that `share_test` is under 0.05 if group b has this share and a has less by `gap`;
-    if so much less is impossible, more.
-    """
-    other = share - gap if share >= gap else share + gap
-    without = _pooled_error(other, n_a, share, n_b)
-    with_gap = sqrt(other * (1 - other) / n_a + share * (1 - share) / n_b)
-    if not with_gap:
-        return 1.0
-    return _below((gap - _Z * without) / with_gap)
-
-
-def _if_answered_alike(whole: AnswerPatterns, gold: Counts) -> Floats:
-    """How often each pattern of the whole would come among texts with these labels, (text,), if
-    those of a label were answered as in the whole. (pattern,)
-    """
-    n_whole = np.bincount(whole.gold, weights=whole.n, minlength=whole.n_classes)
-    share = np.bincount(gold, minlength=whole.n_classes) / np.maximum(n_whole, 1)  # (class,)
-    return np.asarray(whole.n * share[whole.gold])
-
-
-def two_sided(difference: float, error: float) -> float:
-    """The p of a difference with a known standard error; 1 where nothing varies or differs."""
-    if not error:
-        return 1.0 if not difference else 0.0
-    return 2 * _below(-abs(difference) / error)
-
-
-def normal_power(error: float, gap: float) -> float:
-    """The chance that `two_sided` is under 0.05, for a true gap."""
-    return 1.0 if not error else _below(gap / error - _Z) + _below(-gap / error - _Z)
 
 
 def cohen_kappa(counts: Floats) -> float:
@@ -503,13 +413,3 @@ def cohen_kappa(counts: Floats) -> float:
     if by_chance >= 1:
         return 0.0
     return (float(np.trace(shares)) - by_chance) / (1 - by_chance)
-
-
-def _below(z: float) -> float:
-    """Φ: the share of the normal distribution that lies below."""
-    return erfc(-z / sqrt(2)) / 2
-
-
-def _pooled_error(a: float, n_a: int, b: float, n_b: int) -> float:
-    both = (a * n_a + b * n_b) / (n_a + n_b)
-    return sqrt(max(both * (1 - both), 0.0) * (1 / n_a + 1 / n_b))

@@ -12,24 +12,23 @@ larger than 0 when a bin holds few texts, hence every bin's interval. The Brier 
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import cycle, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from litotes.core.errors import UserError
-from litotes.core.figures import BAR, GAP, INK
+from litotes.core.figures import BAR, GAP, INK, add_legend, hide_frame, new_figure
 from litotes.core.numbers import Counts, Floats
+from litotes.evaluation.scores import Bools, Interval, Result
+from litotes.evaluation.shares import wilson
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 N_BINS = 10
-_Z = 1.959964  # 97.5 % of the normal distribution lie below
 _N_DRAWS = 200
 
 
@@ -45,13 +44,14 @@ class Bin:
     n: int
     confidence: float
     right: float
-    interval: tuple[float, float]
+    interval: Interval
 
 
-@dataclass(frozen=True)
-class Reliability:
+@dataclass(frozen=True, repr=False)
+class Reliability(Result):
     """How reliable confidence is. `bins` are the equally wide ones that hold any text."""
 
+    shown = ("n", "accuracy", "confidence", "ece")
     n: int
     accuracy: float
     confidence: float
@@ -60,23 +60,23 @@ class Reliability:
     brier: float
     bins: tuple[Bin, ...]
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
 
-
-def reliability(
-    confidence: Sequence[float] | Floats, right: Sequence[bool] | NDArray[np.bool_]
-) -> Reliability:
+def reliability(confidence: Sequence[float] | Floats, right: Sequence[bool] | Bools) -> Reliability:
     """From the probability of the label given to each text, and whether it was right.
 
     confidence (text,), right (text,)
     """
     sure, hit = np.asarray(confidence, dtype=np.float64), np.asarray(right, dtype=np.float64)
-    _check(sure, hit)
-    by_width = np.minimum((sure * N_BINS).astype(np.int64), N_BINS - 1)  # (text,): its bin
+    by_width = _by_width(sure)
     # What many texts share (a probability of 1, say) is not torn apart, so the order of the texts
     # does not matter.
     by_mass = np.searchsorted(np.quantile(sure, np.arange(1, N_BINS) / N_BINS), sure, side="right")
+    bins = []
+    for number in np.unique(by_width).tolist():
+        inside = by_width == number
+        n, mean, share = int(inside.sum()), float(sure[inside].mean()), float(hit[inside].mean())
+        low, high = number / N_BINS, (number + 1) / N_BINS
+        bins.append(Bin(low, high, n, mean, share, wilson(share, n)))
     return Reliability(
         n=len(sure),
         accuracy=float(hit.mean()),
@@ -84,7 +84,7 @@ def reliability(
         ece=_error(sure, hit, by_width),
         ece_equal_mass=_error(sure, hit, by_mass),
         brier=float(((sure - hit) ** 2).mean()),
-        bins=tuple(_bins(sure, hit, by_width)),
+        bins=tuple(bins),
     )
 
 
@@ -93,45 +93,19 @@ def ece_by_chance(confidence: Sequence[float] | Floats, *, seed: int = 0) -> flo
     was given, drawn many times. confidence (text,)
     """
     sure = np.asarray(confidence, dtype=np.float64)
-    by_width = np.minimum((sure * N_BINS).astype(np.int64), N_BINS - 1)
+    by_width = _by_width(sure)
     draws = np.random.default_rng(seed).random((_N_DRAWS, len(sure)))  # (draw, text)
     return float(np.mean([_error(sure, hit, by_width) for hit in (draws < sure).astype(float)]))
 
 
-def _check(sure: Floats, hit: Floats) -> None:
-    if not len(sure):
-        raise UserError(
-            "There are no texts to compare confidence with. Choose a split or a cell that has some."
-        )
-    if sure.shape != hit.shape or not ((sure >= 0) & (sure <= 1)).all():
-        raise ValueError(f"confidence must be probabilities, one for each of {len(hit)} answers")
+def _by_width(sure: Floats) -> Counts:
+    """The number of each text's bin, of those that are equally wide. (text,)"""
+    return np.minimum((sure * N_BINS).astype(np.int64), N_BINS - 1)
 
 
 def _error(sure: Floats, hit: Floats, place: Counts) -> float:
     """ECE with each text in its place; n_bin cancels. (text,) each"""
     return float(np.abs(np.bincount(place, weights=hit - sure)).sum() / len(sure))
-
-
-def _bins(sure: Floats, hit: Floats, place: Counts) -> Iterator[Bin]:
-    """The bins that hold any text. (text,) each"""
-    for number in np.unique(place).tolist():
-        inside = place == number
-        right = float(hit[inside].mean())
-        yield Bin(
-            low=number / N_BINS,
-            high=(number + 1) / N_BINS,
-            n=int(inside.sum()),
-            confidence=float(sure[inside].mean()),
-            right=right,
-            interval=wilson(right, int(inside.sum())),
-        )
-
-
-def wilson(share: float, n: int) -> tuple[float, float]:
-    """The 95 % interval of a share of n (Wilson 1927)."""
-    middle = (share + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
-    half = _Z * (share * (1 - share) / n + _Z**2 / (4 * n**2)) ** 0.5 / (1 + _Z**2 / n)
-    return max(middle - half, 0.0), min(middle + half, 1.0)
 
 
 # How many mistakes remain when a model may leave the texts it is least sure of to somebody else?
@@ -141,19 +115,19 @@ def wilson(share: float, n: int) -> tuple[float, float]:
 #
 # (Geifman & El-Yaniv 2017, arXiv 1705.08500; the area as in Geifman, Uziel & El-Yaniv 2019, arXiv
 # 1805.08206.) Confidence is the probability of the label that was given. Texts of the same
-# confidence
-# come in no order: their mistakes are spread evenly over their places, which is the mean over all
-# orders. The area of a confidence that says nothing is the error rate; the smallest that these
-# mistakes allow is `best_area`, with all of them at the end.
+# confidence come in no order: their mistakes are spread evenly over their places, which is the mean
+# over all orders. The area of a confidence that says nothing is the error rate; the smallest that
+# these mistakes allow is `best_area`, with all of them at the end.
 
 N_POINTS = 100
 """Of a curve that is written and drawn; the area is that of all texts."""
 
 
-@dataclass(frozen=True)
-class RiskCoverage:
+@dataclass(frozen=True, repr=False)
+class RiskCoverage(Result):
     """coverage (point,): the share of texts answered; risk (point,): the error rate among them."""
 
+    shown = ("n", "area", "best_area", "error")
     n: int
     area: float
     best_area: float
@@ -161,24 +135,15 @@ class RiskCoverage:
     coverage: tuple[float, ...]
     risk: tuple[float, ...]
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 def risk_coverage(
-    confidence: Sequence[float] | Floats, right: Sequence[bool] | NDArray[np.bool_]
+    confidence: Sequence[float] | Floats, right: Sequence[bool] | Bools
 ) -> RiskCoverage:
     """From the probability of the label given to each text, and whether it was right.
 
     confidence (text,), right (text,)
     """
     sure, hit = np.asarray(confidence, dtype=np.float64), np.asarray(right, dtype=np.bool_)
-    if not len(sure):
-        raise UserError(
-            "There are no texts to measure the risk on. Choose a split or a cell that has some."
-        )
-    if sure.shape != hit.shape:
-        raise ValueError(f"{len(sure)} probabilities for {len(hit)} answers")
     n = len(sure)
     risk = _risks(sure, hit)  # (text,): at k = 1 … n
     best = _risks(hit.astype(np.float64), hit)
@@ -193,7 +158,7 @@ def risk_coverage(
     )
 
 
-def _risks(sure: Floats, hit: NDArray[np.bool_]) -> Floats:
+def _risks(sure: Floats, hit: Bools) -> Floats:
     """(text,), (text,) → (text,)"""
     _, block, size = np.unique(-sure, return_inverse=True, return_counts=True)
     wrong = np.bincount(block, weights=~hit)  # (block,): from the highest confidence on
@@ -207,120 +172,73 @@ _BAR: dict[str, Any] = {"color": BAR, "edgecolor": INK, "linewidth": 0.6}
 _HATCHED: dict[str, Any] = {"fill": False, "edgecolor": GAP, "hatch": "////", "linewidth": 0.6}
 
 
-def _draw_diagram(result: Reliability, ax: Axes, *, title: str) -> None:
-    """Draws the diagram into given axes.
-
-    Bars for the share right, hatched up (too sure) or down (too unsure) to the mean confidence.
-    """
-    for one in result.bins:
-        _draw_bin(one, ax)
-    ax.plot([0, 1], [0, 1], color=INK, linestyle="--", linewidth=1, label="as sure as right")
-    ax.set_xlim(0, 1)
-    ax.set_ylim(0, 1)
-    ax.set_ylabel("share right")
-    errors = f"ECE {result.ece:.3f} (equal mass {result.ece_equal_mass:.3f})"
-    ax.set_title(f"{title}: {errors}", fontsize=11, parse_math=False)
-    _hide_frame(ax)
-
-
-def _draw_bin(one: Bin, ax: Axes) -> None:
-    x, width, gap = (one.low + one.high) / 2, one.high - one.low, one.confidence - one.right
-    ax.bar(x, one.right, width, **_BAR, label="right")
-    ax.bar(x, gap, width, one.right, **_HATCHED, label="gap to confidence")
-    ax.plot([x, x], one.interval, color=INK, linewidth=1.2, label="95 % interval")
-
-
-def draw_counts(result: Reliability, ax: Axes) -> None:
-    """Draws how many texts each bin holds: a bar that few texts stand behind means little."""
-    for one in result.bins:
-        x = (one.low + one.high) / 2
-        ax.bar(x, one.n, width=one.high - one.low, color="#BBBBBB", edgecolor=INK, linewidth=0.6)
-        ax.text(x, one.n, str(one.n), ha="center", va="bottom", fontsize=7)
-    ax.set_xlim(0, 1)
-    ax.set_ylim(0, 1.35 * max(one.n for one in result.bins))  # room for the numbers
-    ax.set_yticks([])
-    ax.set_xlabel("confidence")
-    ax.set_ylabel("texts")
-    _hide_frame(ax)
-
-
 def draw_reliability(results: Mapping[str, Reliability]) -> Figure:
-    """The diagrams side by side, each under its name: {"before": …, "after": …}."""
-    from matplotlib.figure import Figure  # takes half a second; only pictures need it
+    """Draws the diagrams side by side, each under its name: {"before": …, "after": …}.
 
-    picture = Figure(figsize=(4.4 * len(results), 4.8), layout="constrained")
+    Bars for the share right, hatched up (too sure) or down (too unsure) to the mean confidence;
+    below them how many texts each bin holds, since a bar of few texts means little.
+    """
+    picture = new_figure(4.4 * len(results), 4.8)
     axes = picture.subplots(2, len(results), squeeze=False, sharex=True, height_ratios=(4, 1))
-    for (name, result), ax, counts_ax in zip(results.items(), *axes, strict=True):
-        _draw_diagram(result, ax, title=name)
-        draw_counts(result, counts_ax)
-    _add_legend(picture, axes[0][0])
+    for (name, result), ax, below in zip(results.items(), *axes, strict=True):
+        for one in result.bins:
+            x, width = (one.low + one.high) / 2, one.high - one.low
+            ax.bar(x, one.right, width, **_BAR, label="right")
+            gap = one.confidence - one.right
+            ax.bar(x, gap, width, one.right, **_HATCHED, label="gap to confidence")
+            ax.plot([x, x], one.interval, color=INK, linewidth=1.2, label="95 % interval")
+            below.bar(x, one.n, width, color="#BBBBBB", edgecolor=INK, linewidth=0.6)
+            below.text(x, one.n, str(one.n), ha="center", va="bottom", fontsize=7)
+        ax.plot([0, 1], [0, 1], color=INK, linestyle="--", linewidth=1, label="as sure as right")
+        title = f"{name}: ECE {result.ece:.3f} (equal mass {result.ece_equal_mass:.3f})"
+        ax.set_title(title, fontsize=11, parse_math=False)
+        most = max(one.n for one in result.bins)
+        ax.set(xlim=(0, 1), ylim=(0, 1), ylabel="share right")
+        # room for the numbers
+        below.set(ylim=(0, 1.35 * most), yticks=[], xlabel="confidence", ylabel="texts")
+        hide_frame(ax)
+        hide_frame(below)
+    add_legend(picture, axes[0], n_columns=4)
     return picture
-
-
-def _add_legend(picture: Figure, ax: Axes) -> None:
-    handles, labels = ax.get_legend_handles_labels()
-    entries = dict(zip(labels, handles, strict=True))  # each bar brings its label; once is enough
-    style: dict[str, Any] = {"loc": "outside lower center", "frameon": False, "fontsize": 8}
-    picture.legend(entries.values(), entries.keys(), ncols=len(entries), **style)
-
-
-def _hide_frame(ax: Axes) -> None:
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
 
 
 # Risk-coverage curves: the error rate among the texts that a model is surest of.
 
 
-def _draw_curve(result: RiskCoverage, ax: Axes, *, title: str) -> None:
-    """Draws one curve, with the error rate of all texts as a line."""
-    ax.plot(result.coverage, result.risk, color=INK, linewidth=1.4)
-    ax.fill_between(result.coverage, result.risk, color=BAR, alpha=0.5, linewidth=0)
-    ax.axhline(result.error, color=GAP, linestyle="--", linewidth=1)
-    ax.set_xlim(0, 1)
-    ax.set_ylim(0, 1.1 * max(*result.risk, result.error, 0.01))
-    ax.set_xlabel("share of texts answered, the surest first")
-    ax.set_ylabel("error rate among them")
-    areas = f"area {result.area:.3f} (best {result.best_area:.3f}, no order {result.error:.3f})"
-    ax.set_title(f"{title}: {areas}", fontsize=10, parse_math=False)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
+def draw_risk_coverage(results: Mapping[str, RiskCoverage]) -> Figure:
+    """Draws the curves side by side, each under its name, with the error rate of all texts."""
+    picture = new_figure(4.8 * len(results), 3.6)
+    axes = picture.subplots(1, len(results), squeeze=False)
+    for (name, result), ax in zip(results.items(), axes[0], strict=True):
+        ax.plot(result.coverage, result.risk, color=INK, linewidth=1.4)
+        ax.fill_between(result.coverage, result.risk, color=BAR, alpha=0.5, linewidth=0)
+        ax.axhline(result.error, color=GAP, linestyle="--", linewidth=1)
+        _label_curves(ax, 1.1 * max(*result.risk, result.error, 0.01))
+        areas = f"area {result.area:.3f} (best {result.best_area:.3f}, no order {result.error:.3f})"
+        ax.set_title(f"{name}: {areas}", fontsize=10, parse_math=False)
+    return picture
 
 
 def overlay_risk_coverage(results: Mapping[str, RiskCoverage]) -> Figure:
-    """Several curves in one picture, each with its area."""
-    from matplotlib.figure import Figure  # takes half a second; only pictures need it
-
-    picture = Figure(figsize=(6.4, 3.8), layout="constrained")
+    """Draws several curves in one picture, each with its area."""
+    picture = new_figure(6.4, 3.8)
     ax = picture.subplots()
-    styles = itertools.cycle(itertools.product(("-", "--", ":", "-."), (INK, BAR, GAP)))
+    highest = []
+    styles = cycle(product(("-", "--", ":", "-."), (INK, BAR, GAP)))
     for (name, result), (line, colour) in zip(results.items(), styles, strict=False):
         label = f"{name}: {result.area:.3f} (best {result.best_area:.3f})"
         ax.plot(result.coverage, result.risk, line, color=colour, linewidth=1.4, label=label)
-    ax.set_xlim(0, 1)
-    ax.set_ylim(0, 1.3 * max(map(_highest, results.values())))  # room for the legend
-    ax.set_xlabel("share of texts answered, the surest first")
-    ax.set_ylabel("error rate among them")
+        # but for the first few texts, of which one mistake is a rate of 1
+        points = zip(result.coverage, result.risk, strict=True)
+        highest.append(max((risk for share, risk in points if share > 0.05), default=1.0) or 0.01)
+    _label_curves(ax, 1.3 * max(highest))  # room for the legend
     legend = ax.legend(frameon=False, fontsize=8, title="area", title_fontsize=8)
     for text in legend.get_texts():
         text.set_parse_math(False)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
     return picture
 
 
-def _highest(result: RiskCoverage) -> float:
-    """The highest risk but for the first few texts, of which one mistake is a rate of 1."""
-    known = [risk for share, risk in zip(result.coverage, result.risk, strict=True) if share > 0.05]
-    return max(known, default=1.0) or 0.01
-
-
-def draw_risk_coverage(results: Mapping[str, RiskCoverage]) -> Figure:
-    """The curves side by side, each under its name."""
-    from matplotlib.figure import Figure  # takes half a second; only pictures need it
-
-    picture = Figure(figsize=(4.8 * len(results), 3.6), layout="constrained")
-    axes = picture.subplots(1, len(results), squeeze=False)
-    for (name, result), ax in zip(results.items(), axes[0], strict=True):
-        _draw_curve(result, ax, title=name)
-    return picture
+def _label_curves(ax: Axes, top: float) -> None:
+    across = "share of texts answered, the surest first"
+    ax.set(xlim=(0, 1), ylim=(0, top), xlabel=across, ylabel="error rate among them")
+    hide_frame(ax)

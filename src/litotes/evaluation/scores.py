@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,25 @@ from litotes.core.text import one_line
 from litotes.core.values import Task
 
 N_RESAMPLES = 2000
+
+Bools = NDArray[np.bool_]
+Interval = tuple[float, float]
+Json = dict[str, Any]
+
+
+class Result:
+    """A value that is kept as JSON and prints as one line. shown: what that line says."""
+
+    shown: ClassVar[tuple[str, ...]] = ()
+
+    def __repr__(self) -> str:
+        return one_line(self, **self.headline())
+
+    def headline(self) -> Json:
+        return {name: getattr(self, name) for name in self.shown}
+
+    def as_json(self) -> Json:
+        return asdict(self)  # type: ignore[call-overload]  # all are dataclasses
 
 
 @dataclass(frozen=True)
@@ -34,21 +53,22 @@ class ClassScores:
     f1: float
 
 
-@dataclass(frozen=True)
-class Scores:
+@dataclass(frozen=True, repr=False)
+class Scores(Result):
     """A classification task on one set of texts.
 
     interval: 95 % interval of macro-F1 (`f1_interval`); majority: macro-F1 of always answering the
     commonest label here; collapsed_to: the label, when the model gave the same one to every text
     although several occur; calibration_error: ECE (`reliability.py`) of the probabilities of the
-    labels given, risk_area: the area under their risk-coverage curve (`risk_coverage.py`); None
-    where only labels are known.
+    labels given, risk_area: the area under their risk-coverage curve; None where only labels are
+    known.
     """
 
+    shown = ("task", "n", "macro_f1", "interval", "majority")
     task: str
     n: int
     macro_f1: float
-    interval: tuple[float, float]
+    interval: Interval
     majority: float
     accuracy: float
     matthews: float
@@ -57,39 +77,38 @@ class Scores:
     calibration_error: float | None = None
     risk_area: float | None = None
 
-    def __repr__(self) -> str:
-        return one_line(self, **self.headline())
 
-    def headline(self) -> dict[str, Any]:
-        """The score to look at first, with its interval."""
-        numbers = {"macro_f1": self.macro_f1, "interval": self.interval, "majority": self.majority}
-        return {"task": self.task, "n": self.n, **numbers}
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-@dataclass(frozen=True)
-class RegressionScores:
+@dataclass(frozen=True, repr=False)
+class RegressionScores(Result):
     """A regression task; `interval` is that of Pearson's r."""
 
+    shown = ("task", "n", "pearson", "interval")
     task: str
     n: int
     pearson: float
-    interval: tuple[float, float]
+    interval: Interval
     spearman: float
     root_mean_squared_error: float
 
-    def __repr__(self) -> str:
-        return one_line(self, **self.headline())
 
-    def headline(self) -> dict[str, Any]:
-        """The score to look at first, with its interval."""
-        numbers = {"pearson": self.pearson, "interval": self.interval}
-        return {"task": self.task, "n": self.n, **numbers}
+@dataclass(frozen=True, repr=False)
+class SeveralScores(Result):
+    """A task with several labels on one set of texts.
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+    interval: 95 % interval of macro-F1; micro_interval: of micro-F1. majority: macro-F1
+    of always giving the commonest set of labels here.
+    """
+
+    shown = Scores.shown
+    task: str
+    n: int
+    macro_f1: float
+    interval: Interval
+    majority: float
+    micro_f1: float
+    micro_interval: Interval
+    subset_accuracy: float
+    classes: tuple[ClassScores, ...]
 
 
 def score(
@@ -97,44 +116,53 @@ def score(
 ) -> Scores:
     """Scores of class numbers against the gold ones."""
     counts = confusion(gold, predicted, len(task.labels))
+    hits, by_answer, by_gold = counts.diagonal(), counts.sum(0), counts.sum(1)  # (class,)
     n = int(counts.sum())
-    labels = enumerate(task.labels)
+    given = np.flatnonzero(by_answer)
+    collapsed = len(given) == 1 and np.count_nonzero(by_gold) > 1
     return Scores(
         task=task.name,
         n=n,
         macro_f1=float(macro_f1(counts)),
         interval=f1_interval(counts, seed=seed),
-        majority=float(macro_f1(constant(counts.sum(1)))),
-        accuracy=float(np.trace(counts) / n),
+        majority=majority_f1(by_gold),
+        accuracy=float(hits.sum() / n),
         matthews=matthews(counts),
-        classes=tuple(_class_scores(counts, number, label) for number, label in labels),
-        collapsed_to=_collapsed_to(counts, task),
+        classes=_class_scores(task, hits, by_answer, by_gold),
+        collapsed_to=task.labels[int(given[0])] if collapsed else None,
     )
 
 
-def _collapsed_to(counts: Counts, task: Task) -> str | None:
-    """The only label given, although several occur."""
-    given = np.flatnonzero(counts.sum(0))
-    several = (counts.sum(1) > 0).sum() > 1
-    return task.labels[int(given[0])] if len(given) == 1 and several else None
+def _class_scores(task: Task, *parts: NDArray[Any]) -> tuple[ClassScores, ...]:
+    """parts: how many texts are found, given and gold, (class,) each."""
+    found = []
+    for label, hits, given, gold in zip(
+        task.labels, *(part.tolist() for part in parts), strict=True
+    ):
+        precision, recall = hits / given if given else 0.0, hits / gold if gold else 0.0
+        f1 = 2 * hits / (given + gold) if given + gold else 0.0
+        found.append(ClassScores(label, int(gold), precision, recall, f1))
+    return tuple(found)
 
 
-def bootstrap(counts: Counts, *, seed: int, n_resamples: int = N_RESAMPLES) -> Floats:
-    """Macro-F1 of resampled texts. (resample,)"""
-    n = int(counts.sum())
-    draws = np.random.default_rng(seed).multinomial(n, counts.ravel() / n, size=n_resamples)
-    return macro_f1(draws.reshape(n_resamples, *counts.shape), classes_of(counts))
+def majority_f1(by_gold: Counts) -> float:
+    """Macro-F1 of always answering the commonest label. by_gold (class,): how many texts have it"""
+    most, n = int(by_gold.max()), int(by_gold.sum())
+    return 2 * most / (most + n) / int(np.count_nonzero(by_gold))
 
 
-def interval(values: Floats) -> tuple[float, float]:
+def interval(values: Floats) -> Interval:
     """The middle 95 % of the values."""
     low, high = np.quantile(values, [0.025, 0.975])
     return float(low), float(high)
 
 
-def f1_interval(counts: Counts, *, seed: int) -> tuple[float, float]:
-    """The 95 % interval of macro-F1 over texts."""
-    return with_unseen(interval(bootstrap(counts, seed=seed)), counts)
+def f1_interval(counts: Counts, *, seed: int) -> Interval:
+    """The 95 % interval of macro-F1 over texts, by drawing texts with replacement."""
+    n = int(counts.sum())
+    draws = np.random.default_rng(seed).multinomial(n, counts.ravel() / n, size=N_RESAMPLES)
+    drawn = macro_f1(draws.reshape(-1, *counts.shape), classes_of(counts))  # (resample,)
+    return with_unseen(interval(drawn), counts)
 
 
 def unseen_share(n: int) -> float:
@@ -145,7 +173,7 @@ def unseen_share(n: int) -> float:
     return float(1 - 0.025 ** (1 / n))
 
 
-def with_unseen(ends: tuple[float, float], counts: NDArray[Any]) -> tuple[float, float]:
+def with_unseen(ends: Interval, counts: NDArray[Any]) -> Interval:
     """The bootstrap's interval; where no text is wrong, its lower end is macro-F1 if
     `unseen_share` of them were, and where none is right its upper end if so many were.
 
@@ -169,13 +197,6 @@ def unseen_fall(counts: NDArray[Any]) -> float:
     right = np.diag(np.diagonal(counts))
     wrong = (np.diagonal(counts)[:, None] - right) / max(len(counts) - 1, 1)
     return float(macro_f1(counts + share * (wrong - right), classes_of(counts)))
-
-
-def constant(per_gold: Counts) -> Counts:
-    """Confusion counts of a model that always answers the commonest label."""
-    counts = np.zeros((len(per_gold), len(per_gold)), dtype=np.int64)
-    counts[:, int(per_gold.argmax())] = per_gold
-    return counts
 
 
 def matthews(counts: Counts) -> float:
@@ -202,89 +223,54 @@ def score_regression(
     )
 
 
-def _class_scores(counts: Counts, number: int, label: str) -> ClassScores:
-    hits = counts[number, number]
-    n_gold, n_predicted = counts[number].sum(), counts[:, number].sum()
-    return ClassScores(
-        label=label,
-        n=int(n_gold),
-        precision=float(hits / n_predicted) if n_predicted else 0.0,
-        recall=float(hits / n_gold) if n_gold else 0.0,
-        f1=float(2 * hits / (n_gold + n_predicted)) if n_gold + n_predicted else 0.0,
-    )
-
-
 # Scores of tasks with several labels for one text.
 #
 #     micro-F1          2·tp / (2·tp + fp + fn) over all labels together
 #     macro-F1          the mean over labels of each one's own F1; labels that neither occur nor
-#     are
-#                       given are left out
+#                       are given are left out
 #     subset accuracy   the share of texts whose labels are all right, and no other is given
 #
 # The bootstrap draws texts with replacement: what a text adds to each count is drawn with it.
-# Where
-# all labels of all texts are right, the lower ends are F1 if `unseen_share` of each label's texts
-# had
-# another instead.
+# Where all labels of all texts are right, the lower ends are F1 if `unseen_share` of each label's
+# texts had another instead.
 
 _AT_ONCE = 50
 """Resamples that are counted together, so that memory stays small."""
 
-Flags = NDArray[np.bool_]
 
-
-@dataclass(frozen=True)
-class SeveralScores:
-    """A task with several labels on one set of texts.
-
-    interval: 95 % interval of macro-F1; micro_interval: of micro-F1. majority: macro-F1
-    of always giving the commonest set of labels here.
-    """
-
-    task: str
-    n: int
-    macro_f1: float
-    interval: tuple[float, float]
-    majority: float
-    micro_f1: float
-    micro_interval: tuple[float, float]
-    subset_accuracy: float
-    classes: tuple[ClassScores, ...]
-
-    def __repr__(self) -> str:
-        return one_line(self, **self.headline())
-
-    def headline(self) -> dict[str, Any]:
-        """The score to look at first, with its interval."""
-        numbers = {"macro_f1": self.macro_f1, "interval": self.interval, "majority": self.majority}
-        return {"task": self.task, "n": self.n, **numbers}
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-def score_several(gold: Flags, given: Flags, task: Task, *, seed: int = 0) -> SeveralScores:
+def score_several(gold: Bools, given: Bools, task: Task, *, seed: int = 0) -> SeveralScores:
     """gold, given: which labels a text has, (text, class) both."""
-    parts = _parts(gold, given)  # (kind, text, class): hits, given, gold
+    n_texts = len(gold)
+    parts = _parts(gold, given)  # (kind, text, class)
     counts = parts.sum(1)  # (kind, class)
     among = counts[1] + counts[2] > 0
-    macro, micro = _resample(parts, among, seed)
-    constant = np.broadcast_to(_commonest(gold), gold.shape)
+    generator = np.random.default_rng(seed)
+    drawn = []
+    for _ in range(N_RESAMPLES // _AT_ONCE):
+        times = generator.multinomial(n_texts, np.full(n_texts, 1 / n_texts), size=_AT_ONCE)
+        resampled = np.einsum("rt,ktc->rkc", times, parts, optimize=True)  # (resample, kind, class)
+        drawn.append((macro_f1_of(resampled, among), _micro_f1_of(resampled)))
+    ends = [interval(values) for values in np.concatenate(drawn, axis=1)]
+    if (gold == given).all():
+        ends = [(low * (1 - unseen_share(n_texts)), high) for low, high in ends]
+    # the set of labels that most texts have; of equally common ones that with the fewest, then with
+    # the first labels, in whatever order the texts come
+    sets = Counter(map(tuple, gold.tolist()))
+    commonest = np.array(max(sets, key=lambda own: (sets[own], -sum(own), own)))  # (class,)
     return SeveralScores(
         task=task.name,
-        n=len(gold),
+        n=n_texts,
         macro_f1=float(macro_f1_of(counts, among)),
-        interval=_interval(macro, gold, given),
-        majority=float(macro_f1_of(_parts(gold, constant).sum(1))),
-        micro_f1=float(micro_f1_of(counts)),
-        micro_interval=_interval(micro, gold, given),
+        interval=ends[0],
+        majority=float(macro_f1_of(_parts(gold, commonest | np.zeros_like(gold)).sum(1))),
+        micro_f1=float(_micro_f1_of(counts)),
+        micro_interval=ends[1],
         subset_accuracy=float((gold == given).all(1).mean()),
-        classes=tuple(_label_scores(label, counts[:, at]) for at, label in enumerate(task.labels)),
+        classes=_class_scores(task, *counts),
     )
 
 
-def macro_f1_of(counts: NDArray[Any], among: Flags | None = None) -> Floats:
+def macro_f1_of(counts: NDArray[Any], among: Bools | None = None) -> Floats:
     """Counts (…, kind, class) of hits, given and gold → (…); among: the labels to average over."""
     hits, seen = counts[..., 0, :], counts[..., 1, :] + counts[..., 2, :]
     f1 = np.divide(2 * hits, seen, out=np.zeros(hits.shape), where=seen > 0)
@@ -292,51 +278,11 @@ def macro_f1_of(counts: NDArray[Any], among: Flags | None = None) -> Floats:
     return np.asarray((f1 * counted).sum(-1) / np.maximum(counted.sum(-1), 1))
 
 
-def micro_f1_of(counts: NDArray[Any]) -> Floats:
-    """Counts (…, kind, class) → (…); 0 where no label occurs or is given."""
-    hits, given, gold = np.moveaxis(counts.sum(-1), -1, 0)
-    seen = np.asarray(given + gold)
-    return np.divide(2 * hits, seen, out=np.zeros(seen.shape), where=seen > 0)
+def _micro_f1_of(counts: NDArray[Any]) -> Floats:
+    """All labels as one: counts (…, kind, class) → (…)"""
+    return macro_f1_of(counts.sum(-1, keepdims=True))
 
 
-def _parts(gold: Flags, given: Flags) -> NDArray[np.float64]:
+def _parts(gold: Bools, given: Bools) -> NDArray[np.float64]:
+    """What each text adds to the counts of hits, given and gold. (kind, text, class)"""
     return np.stack([gold & given, given, gold]).astype(np.float64)
-
-
-def _commonest(gold: Flags) -> Flags:
-    """The set of labels that most texts have; of equally common ones that with the fewest, then
-    with the first labels, in whatever order the texts come. (class,)
-    """
-    sets = Counter(map(tuple, gold.tolist()))
-    return np.array(max(sets, key=lambda own: (sets[own], -sum(own), own)), dtype=np.bool_)
-
-
-def _resample(parts: NDArray[Any], among: Flags, seed: int) -> tuple[Floats, Floats]:
-    """Macro-F1 and micro-F1 of resampled texts, (resample,) both."""
-    n_texts = parts.shape[1]
-    generator, macro, micro = np.random.default_rng(seed), [], []
-    for _ in range(N_RESAMPLES // _AT_ONCE):
-        times = generator.multinomial(n_texts, np.full(n_texts, 1 / n_texts), size=_AT_ONCE)
-        counts = np.einsum("rt,ktc->rkc", times, parts, optimize=True)  # (resample, kind, class)
-        macro.append(macro_f1_of(counts, among))
-        micro.append(micro_f1_of(counts))
-    return np.concatenate(macro), np.concatenate(micro)
-
-
-def _interval(values: Floats, gold: Flags, given: Flags) -> tuple[float, float]:
-    """The middle 95 % of the resamples. values (resample,)"""
-    low, high = interval(values)
-    if (gold == given).all():
-        low *= 1 - unseen_share(len(gold))
-    return low, high
-
-
-def _label_scores(label: str, counts: NDArray[Any]) -> ClassScores:
-    hits, given, gold = counts.tolist()
-    return ClassScores(
-        label=label,
-        n=int(gold),
-        precision=hits / given if given else 0.0,
-        recall=hits / gold if gold else 0.0,
-        f1=2 * hits / (given + gold) if given + gold else 0.0,
-    )

@@ -17,17 +17,15 @@ from __future__ import annotations
 import csv
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from io import BytesIO, StringIO
 from pathlib import Path
-from typing import Any
-from zipfile import BadZipFile, ZipFile, ZipInfo
+from zipfile import ZipFile, ZipInfo
 
 import numpy as np
-from numpy.typing import NDArray
 
 from litotes.core.errors import UserError
-from litotes.core.numbers import Floats, classes_of, macro_f1
+from litotes.core.numbers import Counts, Floats, classes_of, macro_f1
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.storage import find_target, write_bytes
 from litotes.core.values import Prediction, Task
@@ -35,7 +33,8 @@ from litotes.data.corpus import SARCASM, SENTIMENT
 from litotes.data.sources import has_prefix
 from litotes.data.sources.corpora import with_prefix
 from litotes.data.tables.rows import Row, read_records, require_columns, rows_from
-from litotes.evaluation.scores import N_RESAMPLES, Scores, interval, score
+from litotes.evaluation.evaluate import CHUNK
+from litotes.evaluation.scores import N_RESAMPLES, Interval, Json, Scores, interval, score
 from litotes.prediction.predictor import Predictor
 
 TASKS = (SENTIMENT, SARCASM)
@@ -43,8 +42,7 @@ VARIETIES = ("en-AU", "en-UK")
 PLACES = ("source", "variety", "text")
 COLUMNS = (*PLACES, *(task.name for task in TASKS))
 
-Numbers = Sequence[int] | NDArray[np.int64]
-Answers = Mapping[str, Numbers]
+Answers = Mapping[str, Sequence[int] | Counts]
 """For each task 0 or 1 per text: the number of its label."""
 
 _LABELS = {"0": 0, "1": 1, "0.0": 0, "1.0": 1}
@@ -62,15 +60,14 @@ class SharedTaskScore:
 
     cells: Mapping[str, Scores]
     score: float
-    interval: tuple[float, float]
+    interval: Interval
     majority: float
     n_elsewhere: int
 
     def lines(self) -> list[str]:
         """What the organisers' script writes into scores.txt."""
-        return [f"f1-{name}: {cell.macro_f1:.4f}" for name, cell in self.cells.items()] + [
-            f"score: {self.score:.4f}"
-        ]
+        lines = [f"f1-{name}: {cell.macro_f1:.4f}" for name, cell in self.cells.items()]
+        return [*lines, f"score: {self.score:.4f}"]
 
     def notes(self) -> list[str]:
         """What a reader of the score must know beside it."""
@@ -84,21 +81,17 @@ class SharedTaskScore:
                 f"Rows of other varieties than {' and '.join(VARIETIES)}, which are not scored:"
                 f" {self.n_elsewhere}."
             )
-        return notes + [
-            f"COLLAPSED: {name} is answered {cell.collapsed_to!r} for every one of {cell.n} texts."
-            for name, cell in self.cells.items()
-            if cell.collapsed_to is not None
-        ]
+        for name, cell in self.cells.items():
+            if (label := cell.collapsed_to) is not None:
+                every = f"every one of {cell.n} texts"
+                notes.append(f"COLLAPSED: {name} is answered {label!r} for {every}.")
+        return notes
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            **{f"f1-{name}": cell.macro_f1 for name, cell in self.cells.items()},
-            "score": self.score,
-            "interval": list(self.interval),
-            "majority": self.majority,
-            "n_elsewhere": self.n_elsewhere,
-            "cells": {name: cell.as_json() for name, cell in self.cells.items()},
-        }
+    def as_json(self) -> Json:
+        rest = asdict(self)
+        cells = rest.pop("cells")
+        lines = {f"f1-{name}": cell["macro_f1"] for name, cell in cells.items()}
+        return {**lines, **rest, "cells": cells}
 
 
 def shared_task_score(
@@ -108,44 +101,59 @@ def shared_task_score(
 
     gold, predicted: {task: (text,)}
     """
-    parts = _split_by_variety(gold, predicted, varieties)
-    cells = _score_cells(parts, seed=seed)
-    return SharedTaskScore(
-        cells=cells,
-        score=float(_combine(_by_place(cells, "macro_f1"))),
-        interval=interval(_resample(list(parts.values()), seed=seed)),
-        majority=float(_combine(_by_place(cells, "majority"))),
-        n_elsewhere=sum(variety not in VARIETIES for variety in varieties),
-    )
-
-
-def _score_cells(parts: Mapping[str, NDArray[np.int64]], *, seed: int) -> dict[str, Scores]:
-    cells = {}
-    for place, task in enumerate(TASKS):
-        for variety, part in parts.items():
-            name = f"{task.name}-{variety}"
-            cells[name] = score(part[0, place], part[1, place], task, seed=seed)
-    return cells
-
-
-def _split_by_variety(
-    gold: Answers, predicted: Answers, varieties: Sequence[str]
-) -> dict[str, NDArray[np.int64]]:
-    """Both sides' answers by variety, (side, task, text) each."""
-    numbers = []
-    for side in (gold, predicted):
-        numbers += [_check_answers(side, task.name, len(varieties)) for task in TASKS]
-    answers = np.stack(numbers)  # (side · task, text)
-    parts = {}
+    sides = [[side[task.name] for task in TASKS] for side in (gold, predicted)]
+    answers = np.asarray(sides)  # (side, task, text)
+    if not np.isin(answers, (0, 1)).all():
+        raise UserError("An answer is neither 0 nor 1: give 0 or 1 for every text.")
+    parts, generator, drawn = {}, np.random.default_rng(seed), []
     for variety in VARIETIES:
-        places = [place for place, found in enumerate(varieties) if found == variety]
-        if not places:
+        own = np.asarray(varieties) == variety
+        if not own.any():
             raise UserError(
                 f"None of the {len(varieties)} texts to score is of {variety}, and the score needs"
                 " both varieties. Add some."
             )
-        parts[variety] = answers[:, places].reshape(2, len(TASKS), len(places))
-    return parts
+        parts[variety] = answers[..., own].astype(np.int64)
+        drawn.append(_resample(parts[variety], generator))  # (resample, task)
+    cells = {
+        f"{task.name}-{variety}": score(part[0, place], part[1, place], task, seed=seed)
+        for place, task in enumerate(TASKS)
+        for variety, part in parts.items()
+    }
+    shape = len(TASKS), len(VARIETIES)
+    return SharedTaskScore(
+        cells=cells,
+        score=float(_combine(np.reshape([cell.macro_f1 for cell in cells.values()], shape))),
+        interval=interval(_combine(np.stack(drawn, axis=-1))),
+        majority=float(_combine(np.reshape([cell.majority for cell in cells.values()], shape))),
+        n_elsewhere=sum(variety not in VARIETIES for variety in varieties),
+    )
+
+
+def _combine(cells: Floats) -> Floats:
+    """The worst variety of each task, averaged over tasks. (…, task, variety) → (…)"""
+    return np.asarray(cells.min(-1).mean(-1))
+
+
+def _resample(part: Counts, generator: np.random.Generator) -> Floats:
+    """Macro-F1 of both tasks over the same drawn texts of one variety.
+
+    (side, task, text) → (resample, task)
+    """
+    # (task, text): the place in a task's confusion counts a text falls into
+    cells = 2 * part[0] + part[1]
+    # A text is of one of 16 kinds, a place for either task; drawing texts is drawing how many there
+    # are of each kind.
+    n_of_kind = np.bincount(4 * cells[0] + cells[1], minlength=16)
+    n = part.shape[-1]
+    draws = generator.multinomial(n, n_of_kind / n, size=N_RESAMPLES)  # (resample, kind)
+    places = np.stack(np.divmod(np.arange(16), 4))  # (task, kind)
+    counted = np.eye(4, dtype=np.int64)[places]  # (task, kind, place)
+    # (task, class)
+    among = np.stack([classes_of((n_of_kind @ one).reshape(2, 2)) for one in counted])
+    # (resample, task, gold, predicted)
+    counts = np.stack([draws @ one for one in counted], axis=1).reshape(-1, 2, 2, 2)
+    return macro_f1(counts, among)
 
 
 def score_files(predictions: Path, gold: Path, *, seed: int = 0) -> SharedTaskScore:
@@ -190,7 +198,7 @@ def require_same_rows(given: Sequence[Row], wanted: Sequence[Row]) -> None:
     """Refuse rows that are not the wanted ones in their order, naming the first that is wrong."""
     for own, other in zip(given, wanted, strict=False):
         if _key(own) != _key(other):
-            raise UserError(_difference(own, other, given, wanted))
+            raise UserError(f"{_at(own)}: {_difference(own, other, given, wanted)}")
     if len(given) < len(wanted):
         missing = wanted[len(given)]
         raise UserError(
@@ -211,17 +219,17 @@ def _difference(own: Row, other: Row, given: Sequence[Row], wanted: Sequence[Row
     if is_missing and is_extra:
         columns = [column for column in PLACES if own.values[column] != other.values[column]]
         return (
-            f"{_at(own)}: other {' and '.join(columns)} than in {_at(other)}. Copy the row as it"
-            " stands there, labels apart."
+            f"other {' and '.join(columns)} than in {_at(other)}. Copy the row as it stands there,"
+            " labels apart."
         )
     if is_missing:
-        return f"{_at(own)}: before this row, that of {_at(other)} is missing. Add it."
+        return f"before this row, that of {_at(other)} is missing. Add it."
     if is_extra:
-        return f"{_at(own)}: {other.file} has no such row, or not as often. Take it out."
+        return f"{other.file} has no such row, or not as often. Take it out."
     place = next(row for row in wanted if _key(row) == _key(own))
     return (
-        f"{_at(own)}: this is the row of {_at(place)}, out of order. Rows are paired by position:"
-        f" put them in the order of {place.file}."
+        f"this is the row of {_at(place)}, out of order. Rows are paired by position: put them in"
+        f" the order of {place.file}."
     )
 
 
@@ -234,71 +242,18 @@ def _at(row: Row) -> str:
 
 
 def _answers(rows: Sequence[Row]) -> dict[str, list[int]]:
-    return {task.name: [_label(row, task.name) for row in rows] for task in TASKS}
-
-
-def _label(row: Row, column: str) -> int:
-    word = row.word(column)
-    if word is None:
-        raise UserError(f"{row.at(column)} is empty: every row needs a label, 0 or 1.")
-    if word not in _LABELS:
-        raise UserError(f"{row.at(column)}: the label {word!r} is neither 0 nor 1. Mend it.")
-    return _LABELS[word]
-
-
-def _check_answers(answers: Answers, task: str, n_texts: int) -> NDArray[np.int64]:
-    if task not in answers:
-        raise UserError(
-            f"There are no answers to {task}: the score needs"
-            f" {' and '.join(t.name for t in TASKS)}."
-        )
-    numbers = np.asarray(answers[task])
-    if numbers.shape != (n_texts,):
-        raise UserError(
-            f"There are {numbers.size} {task} answers for {n_texts} texts: give one per text."
-        )
-    if not np.isin(numbers, (0, 1)).all():
-        raise UserError(f"A {task} answer is neither 0 nor 1: give 0 or 1 for every text.")
-    return numbers.astype(np.int64)
-
-
-def _by_place(cells: Mapping[str, Scores], what: str) -> Floats:
-    """One number of every cell. (task, variety)"""
-    return np.array([getattr(cell, what) for cell in cells.values()]).reshape(
-        len(TASKS), len(VARIETIES)
-    )
-
-
-def _combine(cells: Floats) -> Floats:
-    """The worst variety of each task, averaged over tasks. (…, task, variety) → (…)"""
-    return np.asarray(cells.min(-1).mean(-1))
-
-
-def _resample(parts: Sequence[NDArray[np.int64]], *, seed: int) -> Floats:
-    """The score of resampled texts. parts: (side, task, text) per variety → (resample,)"""
-    generator = np.random.default_rng(seed)
-    return _combine(np.stack([_resample_cells(part, generator) for part in parts], axis=-1))
-
-
-def _resample_cells(part: NDArray[np.int64], generator: np.random.Generator) -> Floats:
-    """Macro-F1 of both tasks over the same drawn texts of one variety.
-
-    (side, task, text) → (resample, task)
-    """
-    n = part.shape[-1]
-    # (task, text): the place in a task's confusion counts a text falls into
-    cells = 2 * part[0] + part[1]
-    # A text is of one of 16 kinds, a place for either task; drawing texts is drawing how many there
-    # are of each kind.
-    n_of_kind = np.bincount(4 * cells[0] + cells[1], minlength=16)
-    draws = generator.multinomial(n, n_of_kind / n, size=N_RESAMPLES)  # (resample, kind)
-    places = np.stack(np.divmod(np.arange(16), 4))  # (task, kind)
-    counted = np.eye(4, dtype=np.int64)[places]  # (task, kind, place)
-    # (task, class)
-    among = np.stack([classes_of((n_of_kind @ one).reshape(2, 2)) for one in counted])
-    # (resample, task, gold, predicted)
-    counts = np.stack([draws @ one for one in counted], axis=1).reshape(-1, 2, 2, 2)
-    return macro_f1(counts, among)
+    found: dict[str, list[int]] = {task.name: [] for task in TASKS}
+    for column, numbers in found.items():
+        for row in rows:
+            word = row.word(column)
+            if word is None:
+                raise UserError(f"{row.at(column)} is empty: every row needs a label, 0 or 1.")
+            if word not in _LABELS:
+                raise UserError(
+                    f"{row.at(column)}: the label {word!r} is neither 0 nor 1. Mend it."
+                )
+            numbers.append(_LABELS[word])
+    return found
 
 
 # An entry to the ALTA 2026 shared task: answers to its texts in their order, packed as the
@@ -308,7 +263,6 @@ def _resample_cells(part: NDArray[np.int64], generator: np.random.Generator) -> 
 # labels 0 and 1.
 
 ANSWER = "answer.csv"
-_CHUNK = 256
 # the first moment a zip file can name; the time of writing would change the bytes
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _UNIX, _READABLE = 3, 0o644 << 16
@@ -349,100 +303,6 @@ def answer(
     file: Path, predictors: Sequence[Predictor], *, watch: Watch = ignore_progress
 ) -> Submission:
     """Both tasks answered for every text of a wide CSV file, labelled or not."""
-    chosen = _by_task(predictors)
-    rows = list(read_wide(file, needs=PLACES))
-    labels: dict[str, list[str]] = {}
-    cut: set[int] = set()
-    unreadable: set[int] = set()
-    for number, predictor in enumerate(predictors, start=1):
-        predictions = _predict(predictor, _texts(rows, predictor), f"model {number}", watch)
-        cut |= {place for place, one in enumerate(predictions) if one.truncated}
-        unreadable |= {place for place, one in enumerate(predictions) if one.unreadable}
-        for task in TASKS:
-            if chosen[task.name] is predictor:
-                labels[task.name] = [_label_number(task, one) for one in predictions]
-    by_text = zip(*(labels[task.name] for task in TASKS), strict=True)
-    lines = [(*_place(row), *answers) for row, answers in zip(rows, by_text, strict=True)]
-    return Submission(tuple(lines), tuple(_notes(rows, len(cut), len(unreadable))))
-
-
-def _place(row: Row) -> list[str]:
-    return [row.values[column] for column in PLACES]
-
-
-def _label_number(task: Task, prediction: Prediction) -> str:
-    return str(task.labels.index(str(prediction.answers[task.name].label)))
-
-
-def write_submission(submission: Submission, file: Path) -> None:
-    """Writes the archive and a separate answer.csv, then reads the archive back to compare it.
-
-    What went into a pipe cannot be read back; whoever reads it has it.
-    """
-    write_bytes(file.with_name(ANSWER), submission.as_csv())
-    write_bytes(file, submission.as_zip())
-    if not find_target(file).is_stream:
-        _check(file, submission)
-
-
-def _check(file: Path, submission: Submission) -> None:
-    found = list(csv.reader(StringIO(_read_answer(file), newline=""), strict=True))
-    wanted = [COLUMNS, *submission.rows]
-    if len(found) != len(wanted):
-        raise UserError(
-            f"{file} holds {len(found) - 1} rows where {len(wanted) - 1} were written: write it"
-            " again."
-        )
-    for number, (here, there) in enumerate(zip(found, wanted, strict=True)):
-        if tuple(here) != there:
-            raise UserError(
-                f"{file}: row {number} does not come back as it was written: write it again."
-            )
-
-
-def _read_answer(file: Path) -> str:
-    """The text of answer.csv, which must be alone in the archive."""
-    try:
-        with ZipFile(file) as archive:
-            content = {name: archive.read(name).decode() for name in archive.namelist()}
-    except (BadZipFile, UnicodeDecodeError) as error:
-        raise UserError(
-            f"{file} cannot be read back ({error}): check the disk, and write it again."
-        ) from error
-    if list(content) != [ANSWER]:
-        raise UserError(
-            f"{file} holds {', '.join(content) or 'nothing'} where only {ANSWER} should be: write"
-            " it again."
-        )
-    return content[ANSWER]
-
-
-def _texts(rows: Sequence[Row], predictor: Predictor) -> list[str]:
-    """The texts as the model was trained to read them: alone, or after their source and variety."""
-    texts = [row.text("text") for row in rows]
-    recipes = [
-        runtime.facts["recipe"] for runtime in predictor.runtimes if "recipe" in runtime.facts
-    ]
-    if not any(has_prefix(recipe["data"]["source"]) for recipe in recipes):
-        return texts
-    return [
-        with_prefix(text, variety=row.values["variety"], source=row.values["source"])
-        for text, row in zip(texts, rows, strict=True)
-    ]
-
-
-def _predict(
-    predictor: Predictor, texts: Sequence[str], what: str, watch: Watch
-) -> list[Prediction]:
-    predictions: list[Prediction] = []
-    for start in range(0, len(texts), _CHUNK):
-        predictions += predictor.predict(texts[start : start + _CHUNK])
-        watch(what, len(predictions), len(texts), "")
-    return predictions
-
-
-def _by_task(predictors: Sequence[Predictor]) -> Mapping[str, Predictor]:
-    """The model that answers each task; every model must answer one."""
     chosen = {task.name: _find_model(task, predictors) for task in TASKS}
     for number, predictor in enumerate(predictors, start=1):
         if not any(predictor is one for one in chosen.values()):
@@ -450,7 +310,51 @@ def _by_task(predictors: Sequence[Predictor]) -> Mapping[str, Predictor]:
                 f"Model {number} answers {', '.join(predictor.tasks)}, which the shared task does"
                 " not ask for: leave it out."
             )
-    return chosen
+    rows = list(read_wide(file, needs=PLACES))
+    labels: dict[str, list[str]] = {}
+    cut: set[int] = set()
+    unreadable: set[int] = set()
+    for number, predictor in enumerate(predictors, start=1):
+        texts, found = _texts(rows, predictor), list[Prediction]()
+        for start in range(0, len(texts), CHUNK):
+            found += predictor.predict(texts[start : start + CHUNK])
+            watch(f"model {number}", len(found), len(texts), "")
+        cut |= {place for place, one in enumerate(found) if one.truncated}
+        unreadable |= {place for place, one in enumerate(found) if one.unreadable}
+        for task in TASKS:
+            if chosen[task.name] is predictor:
+                words = [str(one.answers[task.name].label) for one in found]
+                labels[task.name] = [str(task.labels.index(word)) for word in words]
+    by_text = zip(*(labels[task.name] for task in TASKS), strict=True)
+    lines = [(*_key(row), *answers) for row, answers in zip(rows, by_text, strict=True)]
+    return Submission(tuple(lines), tuple(_notes(rows, len(cut), len(unreadable))))
+
+
+def write_submission(submission: Submission, file: Path) -> None:
+    """Writes the archive and a separate answer.csv, then reads the archive back to compare it.
+
+    What went into a pipe cannot be read back; whoever reads it has it.
+    """
+    content = submission.as_zip()
+    write_bytes(file.with_name(ANSWER), submission.as_csv())
+    write_bytes(file, content)
+    if not find_target(file).is_stream and file.read_bytes() != content:
+        raise UserError(
+            f"{file} does not come back as it was written: check the disk, and write it again."
+        )
+
+
+def _texts(rows: Sequence[Row], predictor: Predictor) -> list[str]:
+    """The texts as the model was trained to read them: alone, or after their source and variety."""
+    recipes = [one.facts["recipe"] for one in predictor.runtimes if "recipe" in one.facts]
+    with_place = any(has_prefix(recipe["data"]["source"]) for recipe in recipes)
+    found = []
+    for row in rows:
+        text, own = row.text("text"), row.values
+        if with_place:
+            text = with_prefix(text, variety=own["variety"], source=own["source"])
+        found.append(text)
+    return found
 
 
 def _find_model(task: Task, predictors: Sequence[Predictor]) -> Predictor:
@@ -475,22 +379,21 @@ def _find_model(task: Task, predictors: Sequence[Predictor]) -> Predictor:
     return able[0]
 
 
-def _notes(rows: Sequence[Row], n_cut: int, n_unreadable: int) -> list[str]:
-    notes = []
-    if strange := sorted({row.values["variety"] for row in rows} - set(VARIETIES)):
-        n = sum(row.values["variety"] in strange for row in rows)
-        notes.append(
+def _notes(rows: Sequence[Row], n_cut: int, n_unreadable: int) -> Iterator[str]:
+    varieties = Counter(row.values["variety"] for row in rows)
+    if strange := sorted(varieties.keys() - set(VARIETIES)):
+        n = sum(varieties[variety] for variety in strange)
+        yield (
             f"Rows of {', '.join(strange)}, which the shared task does not score and which are"
             f" answered all the same: {n}."
         )
     if n_cut:
-        notes.append(
+        yield (
             f"{n_cut} of {len(rows)} texts are longer than the model reads; their ends were not"
             " seen."
         )
     if n_unreadable:
-        notes.append(
+        yield (
             f"{n_unreadable} of {len(rows)} texts are unreadable: the model knows no part of"
             " them, and their answers say nothing."
         )
-    return notes

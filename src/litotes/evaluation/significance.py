@@ -1,22 +1,30 @@
-"""Texts that no count can tell apart: the same gold class and the same answer from every model.
+"""Is a number, or a difference between two systems, more than luck?
 
+Texts that no count can tell apart have the same gold class and the same answer from every model.
 Resampling or swapping texts only asks how often each such pattern comes, and there are few of them:
 at most 2^(1 + models) with two classes. Thousands of resamples then cost milliseconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import lcm
-from typing import Any
+from operator import attrgetter
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from litotes.core.errors import UserError
 from litotes.core.numbers import Counts, Floats, classes_of, format_signed, macro_f1
-from litotes.evaluation.scores import N_RESAMPLES, interval, unseen_fall, with_unseen
+from litotes.evaluation.scores import (
+    N_RESAMPLES,
+    Interval,
+    Result,
+    interval,
+    unseen_fall,
+    with_unseen,
+)
 
 _LARGEST = 4_000_000
 """Numbers drawn at once: 32 MB."""
@@ -41,9 +49,8 @@ class AnswerPatterns:
         place = self.gold * self.n_classes + self.predicted
         one_hot = np.eye(self.n_classes**2)[place]  # (model, pattern, class²)
         by_pattern = one_hot.swapaxes(0, 1).reshape(n_patterns, -1)
-        return np.asarray(
-            (n @ by_pattern).reshape(*n.shape[:-1], n_models, self.n_classes, self.n_classes)
-        )
+        shape = (*n.shape[:-1], n_models, self.n_classes, self.n_classes)
+        return np.asarray((n @ by_pattern).reshape(shape))
 
 
 def find_patterns(gold: Counts, predicted: Counts, n_classes: int) -> AnswerPatterns:
@@ -57,42 +64,6 @@ def split_draws(n_draws: int, n_patterns: int) -> Iterator[int]:
     size = max(1, _LARGEST // max(n_patterns, 1))
     for start in range(0, n_draws, size):
         yield min(size, n_draws - start)
-
-
-# Intervals of a mean over a few seeds: other texts and other seeds would have given another
-# number.
-#
-#     low  = mean − √(d² + m²)
-#     high = mean + √(u² + m²)
-#
-#     d, u: from the mean down and up to the ends of the 95 % bootstrap interval over texts, seeds
-#           as given
-#     m = t · s / √S: Student's margin of a mean of S seeds, s their standard deviation on the same
-#           texts, t the 97.5 % quantile with S − 1 degrees of freedom
-#
-# Drawing seeds with replacement, as texts are drawn, would fail here: a resample of two or three
-# seeds varies too little by a factor √((S − 1) / S), and it has no idea how badly s itself is
-# known.
-# Student's t knows (12.7 for two seeds, 4.3 for three). Texts and seeds vary independently, so
-# their
-# variances add. Both parts hold the luck of one model on one text, so the interval is a little
-# wide.
-
-
-def mean_interval(
-    gold: Counts, predicted: Counts, n_classes: int, *, seed: int
-) -> tuple[float, float]:
-    """The 95 % interval of macro-F1, mean over seeds; with one seed, over texts alone.
-
-    gold (text,), predicted (seed, text)
-    """
-    found = find_patterns(gold, predicted, n_classes)
-    by_seed = scores_of(found)
-    drawn = interval(text_bootstrap(found, seed=seed).mean(1))
-    over_texts = with_unseen(drawn, found.confusions(found.n).mean(0))
-    return widen_interval(
-        float(by_seed.mean()), over_texts, seed_margin(by_seed), within=(0.0, 1.0)
-    )
 
 
 def scores_of(found: AnswerPatterns) -> Floats:
@@ -117,6 +88,41 @@ def text_bootstrap(found: AnswerPatterns, *, seed: int, expected: Floats | None 
     return np.concatenate(scores)
 
 
+def interval_over_texts(found: AnswerPatterns, *, seed: int) -> Interval:
+    """The 95 % interval of macro-F1, mean over models."""
+    drawn = interval(text_bootstrap(found, seed=seed).mean(1))
+    return with_unseen(drawn, found.confusions(found.n).mean(0))
+
+
+# Intervals of a mean over a few seeds: other texts and other seeds would have given another
+# number.
+#
+#     low  = mean − √(d² + m²)
+#     high = mean + √(u² + m²)
+#
+#     d, u: from the mean down and up to the ends of the 95 % bootstrap interval over texts, seeds
+#           as given
+#     m = t · s / √S: Student's margin of a mean of S seeds, s their standard deviation on the same
+#           texts, t the 97.5 % quantile with S − 1 degrees of freedom
+#
+# Drawing seeds with replacement, as texts are drawn, would fail here: a resample of two or three
+# seeds varies too little by a factor √((S − 1) / S), and it has no idea how badly s itself is
+# known. Student's t knows (12.7 for two seeds, 4.3 for three). Texts and seeds vary independently,
+# so their variances add. Both parts hold the luck of one model on one text, so the interval is a
+# little wide.
+
+
+def mean_interval(gold: Counts, predicted: Counts, n_classes: int, *, seed: int) -> Interval:
+    """The 95 % interval of macro-F1, mean over seeds; with one seed, over texts alone.
+
+    gold (text,), predicted (seed, text)
+    """
+    found = find_patterns(gold, predicted, n_classes)
+    by_seed = scores_of(found)
+    over_texts, margin = interval_over_texts(found, seed=seed), seed_margin(by_seed)
+    return widen_interval(float(by_seed.mean()), over_texts, margin, within=(0.0, 1.0))
+
+
 def seed_margin(*systems: Floats) -> float:
     """Student's 95 % margin of a mean over seeds, or of a sum or difference of such means.
 
@@ -136,26 +142,12 @@ def seed_margin(*systems: Floats) -> float:
 
 
 def widen_interval(
-    value: float, over_texts: tuple[float, float], margin: float, *, within: tuple[float, float]
-) -> tuple[float, float]:
+    value: float, over_texts: Interval, margin: float, *, within: Interval
+) -> Interval:
     """The interval over texts, widened by the seeds' margin, cut to what is possible."""
     low = value - np.hypot(max(value - over_texts[0], 0.0), margin)
     high = value + np.hypot(max(over_texts[1] - value, 0.0), margin)
     return float(max(low, within[0])), float(min(high, within[1]))
-
-
-# Is the difference between two systems real?
-#
-# Both have answered the same texts, each with one or several seeds.
-#
-# T = mean over seeds of macro-F1 of a − mean over seeds of macro-F1 of b
-
-N_PERMUTATIONS = 10_000
-
-SIGNIFICANT = 0.05
-"""A corrected p under this is called significant."""
-
-_ROUNDING = 1e-12  # two ways to the same sum may end in other last bits
 
 
 @dataclass(frozen=True)
@@ -163,7 +155,7 @@ class Estimate:
     """A number with its 95 % interval."""
 
     value: float
-    interval: tuple[float, float]
+    interval: Interval
 
     @property
     def is_clear(self) -> bool:
@@ -192,12 +184,29 @@ class Estimate:
         direction = "higher" if self.value > 0 else "lower"
         return f"{abs(self.value):.3f} {direction} than {other} ({low:.3f} to {high:.3f})"
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+
+def estimate_mean(by_seed: Floats, resampled: Floats, *, within: Interval = (0.0, 1.0)) -> Estimate:
+    """The mean over seeds with its interval over texts and seeds. (seed,), (resample,)"""
+    value, margin = float(by_seed.mean()), seed_margin(by_seed)
+    return Estimate(value, widen_interval(value, interval(resampled), margin, within=within))
 
 
-@dataclass(frozen=True)
-class Difference:
+# Is the difference between two systems real?
+#
+# Both have answered the same texts, each with one or several seeds.
+#
+# T = mean over seeds of macro-F1 of a − mean over seeds of macro-F1 of b
+
+N_PERMUTATIONS = 10_000
+
+SIGNIFICANT = 0.05
+"""A corrected p under this is called significant."""
+
+_ROUNDING = 1e-12  # two ways to the same sum may end in other last bits
+
+
+@dataclass(frozen=True, repr=False)
+class Difference(Result):
     """System a less system b in macro-F1: mean over seeds, 95 % interval over texts and seeds, p of
     the paired permutation test.
 
@@ -206,14 +215,12 @@ class Difference:
     texts.
     """
 
+    shown = ("difference", "interval", "p")
     difference: float
-    interval: tuple[float, float]
+    interval: Interval
     p: float
     n: int
     n_seeds: tuple[int, int]
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def difference(
@@ -232,7 +239,6 @@ def difference(
     The seeds' margin is Welch's for two independent groups of seeds: seed 0 of a has no more to do
     with seed 0 of b than with seed 1.
     """
-    _check(gold, a, b)
     both = find_patterns(gold, np.vstack([a, b]), n_classes)
     of_a, of_b = np.split(scores_of(both), [len(a)])
     # (resample, seed) each
@@ -277,34 +283,28 @@ def permutation_test(
 
     gold (text,), a and b (seed, text)
     """
-    _check(gold, a, b)
     # the same draws whichever is called a, so p(a, b) = p(b, a) to the last bit
     if a.tobytes() > b.tobytes():
         a, b = b, a
     n_rows = lcm(len(a), len(b))
-    rows = np.vstack([_repeat(a, n_rows), _repeat(b, n_rows)])
+    rows = np.vstack([np.tile(one, (n_rows // len(one), 1)) for one in (a, b)])  # (row, text)
     found = find_patterns(gold, rows, n_classes)
-    n_as_large = _count_as_large(found, n_rows, n_permutations, seed=seed)
-    return (1 + n_as_large) / (1 + n_permutations)
+    swapped = replace(found, predicted=np.roll(found.predicted, n_rows, axis=0))
 
+    def gap(counts: Floats) -> Any:
+        """|T| of confusion counts. (…, row, gold, predicted) → (…)"""
+        scores = macro_f1(counts)  # (…, row)
+        return np.abs(scores[..., :n_rows].mean(-1) - scores[..., n_rows:].mean(-1))
 
-def _repeat(answers: Counts, n_rows: int) -> Counts:
-    """(seed, text) → (row, text)"""
-    return np.tile(answers, (n_rows // len(answers), 1))
-
-
-def _count_as_large(found: AnswerPatterns, n_rows: int, n_permutations: int, *, seed: int) -> int:
-    """How many permutations give a difference at least as large as the observed one."""
-    observed = abs(_gap(found.confusions(found.n), n_rows)) - _ROUNDING
-    swapped = _swap_rows(found)
+    observed = gap(found.confusions(found.n)) - _ROUNDING
     generator = np.random.default_rng(seed)
     n_as_large = 0
     for size in split_draws(n_permutations, len(found.n)):
         # (permutation, pattern)
         n_swapped = generator.binomial(found.n, 0.5, size=(size, len(found.n)))
         counts = found.confusions(found.n - n_swapped) + swapped.confusions(n_swapped)
-        n_as_large += int((np.abs(_gap(counts, n_rows)) >= observed).sum())
-    return n_as_large
+        n_as_large += int((gap(counts) >= observed).sum())
+    return (1 + n_as_large) / (1 + n_permutations)
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
@@ -315,48 +315,28 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
     most 0.05, whatever the tests have to do with each other.
     """
     p = np.asarray(p_values, dtype=np.float64)
-    if not ((p >= 0) & (p <= 1)).all():
-        raise ValueError(f"p-values lie between 0 and 1: {list(p_values)}")
     order = np.argsort(p, kind="stable")
     adjusted = np.empty_like(p)
     adjusted[order] = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)).clip(max=1)
     return tuple(adjusted.tolist())
 
 
-def _gap(counts: Floats, n_rows: int) -> Any:
-    """T of confusion counts whose first n_rows models are a's. (…, model, gold, predicted) → (…)"""
-    scores = macro_f1(counts)  # (…, model)
-    return scores[..., :n_rows].mean(-1) - scores[..., n_rows:].mean(-1)
+class Tested:
+    """One of several tests: `adjusted_p` is Holm's over all of them."""
+
+    adjusted_p: float
+
+    @property
+    def is_significant(self) -> bool:
+        return self.adjusted_p < SIGNIFICANT
 
 
-def _swap_rows(found: AnswerPatterns) -> AnswerPatterns:
-    """The same patterns with the answers of a and b exchanged."""
-    return AnswerPatterns(
-        found.n,
-        found.gold,
-        np.roll(found.predicted, len(found.predicted) // 2, axis=0),
-        found.n_classes,
-    )
+OneOfSeveral = TypeVar("OneOfSeveral", bound=Tested)
 
 
-def _check(gold: Counts, a: Counts, b: Counts) -> None:
-    if not len(gold):
-        raise UserError(
-            "There are no texts to compare two systems on. Choose a split or a cell that has some."
-        )
-    for name, rows in (("first", a), ("second", b)):
-        if rows.ndim != 2 or not len(rows) or rows.shape[1] != len(gold):
-            raise UserError(
-                f"The {name} system has answers of the shape {rows.shape}, (seed, text), for"
-                f" {len(gold)} texts. Both must have answered the same texts; score them on the"
-                " same split."
-            )
-
-
-def estimate_mean(
-    by_seed: Floats, resampled: Floats, *, within: tuple[float, float] = (0.0, 1.0)
-) -> Estimate:
-    """The mean over seeds with its interval over texts and seeds. (seed,), (resample,)"""
-    value = float(by_seed.mean())
-    margin = seed_margin(by_seed)
-    return Estimate(value, widen_interval(value, interval(resampled), margin, within=within))
+def correct(
+    tests: Sequence[OneOfSeveral], p_of: Callable[[OneOfSeveral], float] = attrgetter("p")
+) -> list[OneOfSeveral]:
+    """The tests with p corrected over all of them."""
+    pairs: Any = zip(tests, holm([p_of(one) for one in tests]), strict=True)
+    return [replace(one, adjusted_p=p) for one, p in pairs]

@@ -27,27 +27,27 @@ it was matched by.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from litotes.core.errors import UserError
-from litotes.core.figures import BAR, GAP, INK, add_legend, hide_frame, new_figure, save_figure
-from litotes.core.numbers import format_signed
+from litotes.core.figures import BAR, GAP, INK, save_figure
+from litotes.core.numbers import Counts, format_signed
 from litotes.core.pages import render, render_paragraphs
 from litotes.core.storage import write_text
-from litotes.core.text import one_line
 from litotes.core.values import Example, grouped
 from litotes.data.corpus import ColumnNames, components, ties_of
 from litotes.data.rewrites.signs import signs_of
-from litotes.evaluation.evaluate import TaskPredictions
-from litotes.evaluation.gaps import exact_test, share_interval, share_test
-from litotes.evaluation.significance import SIGNIFICANT, Estimate, holm
+from litotes.evaluation.evaluate import Predictions, TaskPredictions, kind_of_answer
+from litotes.evaluation.forest import Panel, Points, draw_forest
+from litotes.evaluation.scores import Bools, Interval, Json, Result
+from litotes.evaluation.shares import Z, exact_test, share_interval, share_test
+from litotes.evaluation.significance import SIGNIFICANT, Estimate, Tested, correct
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -61,11 +61,9 @@ HEAD = (
 )  # fmt: skip
 """Of a table of slices."""
 
-_Z = 1.959964  # 97.5 % of the normal distribution lie below
-
 
 @dataclass(frozen=True)
-class Slice:
+class Slice(Tested):
     """A slice that was kept. Differences are error rates inside less outside.
 
     n: its texts in the second half, and the others. searched: the difference on the first half,
@@ -81,15 +79,11 @@ class Slice:
     error_elsewhere: float
     searched: float
     difference: float
-    interval: tuple[float, float]
+    interval: Interval
     p: float
     adjusted_p: float
     matched: float | None
-    matched_interval: tuple[float, float] | None
-
-    @property
-    def is_confirmed(self) -> bool:
-        return self.adjusted_p < SIGNIFICANT
+    matched_interval: Interval | None
 
     @property
     def is_explained(self) -> bool:
@@ -107,8 +101,8 @@ class Slice:
         matched = "–"
         if self.matched is not None and self.matched_interval is not None:
             matched = Estimate(self.matched, self.matched_interval).signed()
-        verdict = "confirmed" if self.is_confirmed else "not confirmed"
-        if self.is_confirmed and self.is_explained:
+        verdict = "confirmed" if self.is_significant else "not confirmed"
+        if self.is_significant and self.is_explained:
             verdict = "confirmed; unclear when matched"
         return (
             self.task,
@@ -118,42 +112,39 @@ class Slice:
             f"{self.error_elsewhere:.3f}",
             format_signed(self.searched, 3, minus="−"),
             Estimate(self.difference, self.interval).signed(),
-            format_p(self.p),
-            format_p(self.adjusted_p),
+            *("< 0.0001" if p < 0.0001 else f"{p:.4f}" for p in (self.p, self.adjusted_p)),
             matched,
             verdict,
         )
 
 
-@dataclass(frozen=True)
-class Slices:
+@dataclass(frozen=True, repr=False)
+class Slices(Result):
     """What was kept, confirmed or not, the surest first. n_candidates: looked at, by task."""
 
+    shown = ("n_candidates", "notes")
     slices: tuple[Slice, ...]
     n_candidates: Mapping[str, int]
     n_texts: Mapping[str, tuple[int, int]]
     notes: tuple[str, ...] = ()
 
-    def __repr__(self) -> str:
-        return one_line(self, n_kept=len(self.slices), n_confirmed=len(self.confirmed()))
-
     def confirmed(self) -> list[Slice]:
-        return [one for one in self.slices if one.is_confirmed]
+        return [one for one in self.slices if one.is_significant]
 
-    def as_json(self) -> dict[str, Any]:
-        content = asdict(self)
+    def as_json(self) -> Json:
+        content = super().as_json()
         for one, own in zip(self.slices, content["slices"], strict=True):
-            own |= {"confirmed": one.is_confirmed, "explained": one.is_explained}
+            own |= {"confirmed": one.is_significant, "explained": one.is_explained}
         return content
 
 
-def find_slices(predictions: Mapping[str, TaskPredictions], *, seed: int = 0) -> Slices:
+def find_slices(predictions: Predictions, *, seed: int = 0) -> Slices:
     """Searches every classification task; a seed divides the texts in one way."""
     kept: list[Slice] = []
     n_candidates, n_texts, notes = {}, {}, []
     for task, result in predictions.items():
         if not result.task.is_choice:
-            kind = "several labels" if result.task.multi_label else "a number"
+            kind = kind_of_answer(result.task)
             notes.append(f"{task} is answered with {kind}: it is not searched for slices.")
             continue
         searched = divide(result.examples, seed=seed)
@@ -168,9 +159,7 @@ def find_slices(predictions: Mapping[str, TaskPredictions], *, seed: int = 0) ->
         kept += _search(result, candidates, searched)
     if not n_candidates:
         raise UserError(f"There are no mistakes to search: {' '.join(notes)}")
-    corrected = holm([one.p for one in kept]) if kept else ()
-    tested = [replace(one, adjusted_p=p) for one, p in zip(kept, corrected, strict=True)]
-    tested.sort(key=lambda one: (one.adjusted_p, one.p))
+    tested = sorted(correct(kept), key=lambda one: (one.adjusted_p, one.p))
     return Slices(tuple(tested), n_candidates, n_texts, tuple(notes))
 
 
@@ -182,61 +171,54 @@ def divide(examples: Sequence[Example], *, seed: int) -> Bools:
     chosen = set(different[: len(different) // 2])
     # the same text in other letters, or a member of a group, goes where the first of them goes
     blocks = components(tuple(ties_of(example)) for example in examples)
-    first: dict[int, str] = {}
-    for block, key in zip(blocks, keys, strict=True):
-        first[block] = min(first.get(block, key), key)
+    members = grouped(zip(blocks, keys, strict=True), lambda pair: pair[0])
+    first = {block: min(key for _, key in own) for block, own in members.items()}
     return np.array([first[block] in chosen for block in blocks], dtype=np.bool_)
 
 
 def _search(
     result: TaskPredictions, candidates: Sequence[Candidate], searched: Bools
 ) -> Iterator[Slice]:
+    """Keeps what is worse on the first half, and measures it on the second."""
     wrong = result.gold() != result.predicted()  # (text,)
     found = []
     for number, candidate in enumerate(candidates):
-        p = _one_sided(wrong, candidate.own, searched)
+        hits, n = _count(wrong, candidate.own, searched)
+        error, elsewhere = hits[0] / n[0], hits[1] / n[1]
+        p = share_test(error, n[0], elsewhere, n[1])
+        p = p / 2 if error > elsewhere else 1 - p / 2  # of no more mistakes inside than outside
         if p < SIGNIFICANT:
-            found.append((p, number))
-    for _, number in sorted(found)[:N_KEPT]:
-        strata = _strata(result, candidates[number].kind)
-        yield _confirm(result.task.name, candidates[number], wrong, searched, strata)
+            found.append((p, number, error - elsewhere))
+    for _, number, first in sorted(found)[:N_KEPT]:
+        candidate = candidates[number]
+        hits, n = _count(wrong, candidate.own, ~searched)
+        error, elsewhere, p = hits[0] / n[0], hits[1] / n[1], exact_test(hits, n)
+        strata = _strata(result, candidate.kind)
+        matched = stratified_difference(wrong, candidate.own, strata, ~searched)
+        yield Slice(
+            task=result.task.name,
+            kind=candidate.kind,
+            name=candidate.name,
+            n=n,
+            error=error,
+            error_elsewhere=elsewhere,
+            searched=first,
+            difference=error - elsewhere,
+            interval=share_interval(error, n[0], elsewhere, n[1]),
+            p=p,
+            adjusted_p=p,
+            matched=None if matched is None else matched.value,
+            matched_interval=None if matched is None else matched.interval,
+        )
 
 
-def _confirm(
-    task: str, candidate: Candidate, wrong: Bools, searched: Bools, strata: Sequence[int]
-) -> Slice:
-    inside, outside = candidate.own & ~searched, ~candidate.own & ~searched
-    error, elsewhere = float(wrong[inside].mean()), float(wrong[outside].mean())
-    n = int(inside.sum()), int(outside.sum())
-    p = exact_test((int(wrong[inside].sum()), int(wrong[outside].sum())), n)
-    first = float(wrong[candidate.own & searched].mean() - wrong[~candidate.own & searched].mean())
-    matched = stratified_difference(wrong, candidate.own, np.asarray(strata), ~searched)
-    return Slice(
-        task=task,
-        kind=candidate.kind,
-        name=candidate.name,
-        n=n,
-        error=error,
-        error_elsewhere=elsewhere,
-        searched=first,
-        difference=error - elsewhere,
-        interval=share_interval(error, n[0], elsewhere, n[1]),
-        p=p,
-        adjusted_p=p,
-        matched=None if matched is None else matched[0],
-        matched_interval=None if matched is None else matched[1],
-    )
-
-
-def _one_sided(wrong: Bools, own: Bools, half: Bools) -> float:
-    """The p of no more mistakes inside than outside, in one half. (text,) each"""
+def _count(wrong: Bools, own: Bools, half: Bools) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The mistakes and the texts, inside and outside each, in one half. (text,) each"""
     inside, outside = wrong[own & half], wrong[~own & half]
-    error, elsewhere = float(inside.mean()), float(outside.mean())
-    p = share_test(error, len(inside), elsewhere, len(outside))
-    return p / 2 if error > elsewhere else 1 - p / 2
+    return (int(inside.sum()), int(outside.sum())), (len(inside), len(outside))
 
 
-def _strata(result: TaskPredictions, kind: str) -> list[int]:
+def _strata(result: TaskPredictions, kind: str) -> Counts:
     """The number of each text's variety, source and gold label, less what the slice itself is."""
     numbers: dict[tuple[str, str, int], int] = {}
     found = []
@@ -244,12 +226,10 @@ def _strata(result: TaskPredictions, kind: str) -> list[int]:
         variety = "" if kind in ("variety", "cell") else str(example.variety)
         source = "" if kind in ("source", "cell") else str(example.source)
         found.append(numbers.setdefault((variety, source, gold), len(numbers)))
-    return found
+    return np.array(found)
 
 
-def stratified_difference(
-    wrong: Bools, own: Bools, strata: np.ndarray[Any, Any], half: Bools
-) -> tuple[float, tuple[float, float]] | None:
+def stratified_difference(wrong: Bools, own: Bools, strata: Counts, half: Bools) -> Estimate | None:
     """The difference within strata with its interval; None where no stratum has both sides.
 
     (text,) each
@@ -271,8 +251,8 @@ def stratified_difference(
         return None
     value = float(np.average(differences, weights=weights))
     variance = max(value * by_difference + constant, 0.0) / sum(weights) ** 2
-    margin = _Z * float(np.sqrt(variance))
-    return value, (max(value - margin, -1.0), min(value + margin, 1.0))
+    margin = Z * float(np.sqrt(variance))
+    return Estimate(value, (max(value - margin, -1.0), min(value + margin, 1.0)))
 
 
 # Which slices there are to look at, and which texts each of them has
@@ -281,8 +261,6 @@ FEWEST = 20
 """Texts that a slice has in each half, and that are left outside of it."""
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
-_QUARTERS = (0.25, 0.5, 0.75)
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -302,9 +280,10 @@ def find_candidates(examples: Sequence[Example], searched: Bools) -> list[Candid
     """
     found = []
     for candidate in _all_candidates(examples, searched):
-        sizes = [int((candidate.own & half).sum()) for half in (searched, ~searched)]
-        outside = [int((~candidate.own & half).sum()) for half in (searched, ~searched)]
-        if min(*sizes, *outside) >= FEWEST:
+        sides = [
+            own & half for own in (candidate.own, ~candidate.own) for half in (searched, ~searched)
+        ]
+        if min(int(side.sum()) for side in sides) >= FEWEST:
             found.append(candidate)
     return found
 
@@ -328,7 +307,7 @@ def words_of(example: Example) -> set[str]:
 
 
 def _by_names(
-    kind: str, examples: Sequence[Example], names_of: Callable[[Example], Sequence[str] | set[str]]
+    kind: str, examples: Sequence[Example], names_of: Callable[[Example], Collection[str]]
 ) -> Iterator[Candidate]:
     places: dict[str, list[int]] = {}
     for place, example in enumerate(examples):
@@ -343,14 +322,14 @@ def _by_names(
 
 def _by_length(examples: Sequence[Example], searched: Bools) -> Iterator[Candidate]:
     """Quarters by the number of words."""
-    lengths = np.array([len(_whole(example).split()) for example in examples])
     if not searched.any():
         return
-    bounds = np.quantile(lengths[searched], _QUARTERS).astype(np.int64).tolist()
+    lengths = np.array([len(_whole(example).split()) for example in examples])
+    bounds = np.quantile(lengths[searched], (0.25, 0.5, 0.75)).astype(np.int64).tolist()
     low = 0
     for high in (*bounds, int(lengths.max())):
-        own = (lengths >= low) & (lengths <= high)
-        if own.any() and low <= high:
+        if low <= high:
+            own = (lengths >= low) & (lengths <= high)
             yield Candidate("length", f"{low} to {high} words", own)
         low = high + 1
 
@@ -362,10 +341,6 @@ def _whole(example: Example) -> str:
 # What is written
 
 
-def format_p(value: float) -> str:
-    return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
-
-
 def findings(found: Slices) -> tuple[str, ...]:
     """What was looked at, kept and confirmed, in sentences."""
     return render_paragraphs("evaluation/slices.txt", "findings", found=found)
@@ -374,12 +349,7 @@ def findings(found: Slices) -> tuple[str, ...]:
 def write_slices(found: Slices, folder: Path) -> None:
     """Writes slices.json, the figure as slices.svg, and the page slices.html."""
     svg = save_figure(folder / "slices", draw_slices(found), found.as_json(), with_png=False)
-    write_text(folder / "slices.html", slices_html(found, svg))
-
-
-def slices_html(found: Slices, svg: bytes) -> str:
-    """The whole page. svg: the figure, as a file would hold it."""
-    return render(
+    page = render(
         "evaluation/slices.html",
         found=found,
         findings=findings(found),
@@ -388,30 +358,27 @@ def slices_html(found: Slices, svg: bytes) -> str:
         n_kept=N_KEPT,
         fewest=FEWEST,
     )
+    write_text(folder / "slices.html", page)
 
 
 def draw_slices(found: Slices) -> Figure:
     """Draws a forest plot for each task that has slices, the surest at the top: how many more
     mistakes inside than outside, on either half.
     """
-    panels = grouped(found.slices, lambda one: one.task) or {"no slice was kept": []}
-    n_rows = max(map(len, panels.values()))
-    picture = new_figure(5.4 * len(panels), 0.26 * n_rows + 1.7)
-    axes = picture.subplots(1, len(panels), squeeze=False)[0]
-    for (task, slices), ax in zip(panels.items(), axes, strict=True):
-        for place, one in enumerate(slices):
-            colour = GAP if one.is_confirmed else BAR
-            label = "second half: confirmed" if one.is_confirmed else "second half: not confirmed"
-            low, high = (100 * end for end in one.interval)
-            ax.plot([low, high], [place, place], color=colour, linewidth=1.4)
-            ax.plot([100 * one.difference], [place], "o", color=colour, label=label)
-            ax.plot([100 * one.searched], [place], "x", color=INK, label="first half: as found")
+    panels: dict[str, Panel] = {}
+    by_task = grouped(found.slices, lambda one: one.task)
+    for task, slices in by_task.items() if by_task else [("no slice was kept", [])]:
         names = [f"{one.kind} {one.name} ({one.n[0]})" for one in slices]
-        ax.axvline(0, color=INK, linewidth=0.6, linestyle="--")
-        ax.set_yticks(range(len(slices)), names, fontsize=8, parse_math=False)
-        ax.set_ylim(max(len(slices), 1) - 0.4, -0.6)
-        ax.set_xlabel("mistakes inside − outside, points")
-        ax.set_title(task, fontsize=11, parse_math=False)
-        hide_frame(ax)
-    add_legend(picture, axes, n_columns=3)
-    return picture
+        first = [Estimate(one.searched, (one.searched, one.searched)) for one in slices]
+        points = [Points("first half: as found", first, INK, "x")]
+        for is_confirmed, colour in ((True, GAP), (False, BAR)):
+            second = [
+                Estimate(one.difference, one.interval)
+                if one.is_significant == is_confirmed
+                else None
+                for one in slices
+            ]
+            verdict = "confirmed" if is_confirmed else "not confirmed"
+            points.append(Points(f"second half: {verdict}", second, colour))
+        panels[task] = names, points
+    return draw_forest(panels, what="mistakes inside − outside, points", width=5.4)

@@ -8,36 +8,32 @@ Texts are taken as independent draws.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from math import comb, sqrt
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from litotes.core.errors import UserError
-from litotes.core.figures import BAR, GAP, INK, add_legend, hide_frame, new_figure, save_figure
+from litotes.core.figures import BAR, GAP, save_figure
 from litotes.core.numbers import Floats
 from litotes.core.pages import render, render_paragraphs
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.storage import write_text
-from litotes.core.text import one_line
 from litotes.core.values import Answer, Example, grouped
-from litotes.data.corpus import Corpus
+from litotes.data.corpus import ALL, Corpus
 from litotes.data.rewrites.control import control_of
 from litotes.data.rewrites.rewrite import Rewrite
-from litotes.evaluation.reliability import wilson
-from litotes.evaluation.scores import N_RESAMPLES, interval
-from litotes.evaluation.significance import SIGNIFICANT, Estimate, holm
+from litotes.evaluation.evaluate import CHUNK
+from litotes.evaluation.forest import Panel, Points, draw_forest
+from litotes.evaluation.scores import N_RESAMPLES, Result, interval
+from litotes.evaluation.shares import mcnemar, paired_interval, wilson
+from litotes.evaluation.significance import Estimate, Tested, correct
 from litotes.prediction.predictor import Predictor
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-ALL = "all"
-"""The cell of all texts."""
 
 N_TEXTS = 200
 """Texts under each rewrite, at most."""
@@ -51,24 +47,16 @@ N_SIGNS = 20_000
 N_ROWS = 40
 """Rewrites in the figure: those with the most flips; the rest are in the tables."""
 
-_CHUNK = 256
 _ROUNDING = 1e-12
 Answers = dict[tuple[str, str | None], Mapping[str, Answer]]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Contrast(Estimate):
-    """A rewrite less its control on the same texts; `adjusted_p` is Holm's over all tests of the
-    table.
-    """
+class Contrast(Estimate, Tested):
+    """A rewrite less its control on the same texts."""
 
     p: float
     adjusted_p: float
-
-    @property
-    def is_significant(self) -> bool:
-        return self.adjusted_p < SIGNIFICANT
 
 
 @dataclass(frozen=True)
@@ -136,10 +124,11 @@ class VarietyRow:
     difference: Estimate
 
 
-@dataclass(frozen=True)
-class StressResult:
+@dataclass(frozen=True, repr=False)
+class StressResult(Result):
     """A whole stress test. examples: for each rewrite a text before, after, and its control."""
 
+    shown = ("model", "data", "n_texts")
     model: str
     data: str
     seed: int
@@ -148,9 +137,6 @@ class StressResult:
     varieties: tuple[VarietyRow, ...]
     examples: Mapping[str, tuple[str, str, str | None]]
     not_applied: tuple[str, ...]
-
-    def __repr__(self) -> str:
-        return one_line(self, model=self.model, data=self.data, n_rows=len(self.rows))
 
     def overall(self, task: str) -> list[StressRow]:
         """The rows of all texts, the most flips first."""
@@ -167,9 +153,6 @@ class StressResult:
     def tasks(self) -> list[str]:
         return list(dict.fromkeys(row.task for row in self.rows))
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class _Case:
@@ -180,17 +163,8 @@ class _Case:
     rewritten: str
     control: str | None
 
-
-@dataclass(frozen=True)
-class _Effects:
-    """What rewriting does to one task's answers. (text,) each; control: nan without one."""
-
-    flips: Bools
-    change: Floats
-    control_flips: Floats
-    control_change: Floats
-    n_broken: int
-    n_mended: int
+    def versions(self) -> tuple[str, str, str | None]:
+        return self.example.text, self.rewritten, self.control
 
 
 def stress(
@@ -225,12 +199,13 @@ def stress(
     pooled: list[VarietyRow] = []
     for task in tasks:
         for own in by_rewrite.values():
-            rows.append(_row(own, answers, task, ALL, seed))
             by_variety = grouped(own, lambda case: case.example.variety or "")
-            varieties = sorted(filter(None, by_variety))
-            rows += [_row(by_variety[one], answers, task, one, seed) for one in varieties]
+            parts = {ALL: own} | {name: by_variety[name] for name in sorted(by_variety) if name}
+            rows += [_row(part, answers, task, name, seed) for name, part in parts.items()]
         pooled += _varieties(cases, rewrites, answers, task, seed)
-    shortest = {name: min(own, key=_length) for name, own in by_rewrite.items()}
+    shortest = {
+        name: min(own, key=lambda case: len(case.example.text)) for name, own in by_rewrite.items()
+    }
     return StressResult(
         model=model,
         data=corpus.name,
@@ -238,15 +213,9 @@ def stress(
         n_texts=len({case.example.text for case in cases}),
         rows=_correct(rows),
         varieties=tuple(pooled),
-        examples={
-            name: (one.example.text, one.rewritten, one.control) for name, one in shortest.items()
-        },
+        examples={name: case.versions() for name, case in shortest.items()},
         not_applied=tuple(name for name in rewrites if name not in by_rewrite),
     )
-
-
-def _length(case: _Case) -> int:
-    return len(case.example.text)
 
 
 def _make_cases(
@@ -272,63 +241,59 @@ def _make_cases(
 def _ask(predictor: Predictor, cases: Sequence[_Case], watch: Watch) -> Answers:
     """Every version of a text is asked about once, the short ones first."""
     asked = {
-        (text, case.example.pair)
-        for case in cases
-        for text in (case.example.text, case.rewritten, case.control)
-        if text is not None
+        (text, case.example.pair) for case in cases for text in case.versions() if text is not None
     }
     keys = sorted(asked, key=lambda key: (len(key[0]), key[0], key[1] or ""))
     answers: Answers = {}
-    for start in range(0, len(keys), _CHUNK):
-        chunk = keys[start : start + _CHUNK]
+    for start in range(0, len(keys), CHUNK):
+        chunk = keys[start : start + CHUNK]
         found = predictor.predict([key[0] for key in chunk], pairs=[key[1] for key in chunk])
         answers |= {key: one.answers for key, one in zip(chunk, found, strict=True)}
         watch("answering", start + len(chunk), len(keys), "")
     return answers
 
 
-def _effects(cases: Sequence[_Case], answers: Answers, task: str) -> _Effects:
-    # (number, text): whether the label changes, the change of the probability of the first label,
-    # and both under the control
-    numbers = np.full((4, len(cases)), np.nan)
-    n_broken = n_mended = 0
+def _effects(cases: Sequence[_Case], answers: Answers, task: str) -> Floats:
+    """Compares the answers to a text's versions. (number, text): whether the label flips and the
+    change of the probability of the first label; both under the control, nan without one; whether a
+    right label became wrong, and a wrong one right.
+    """
+    numbers = np.full((6, len(cases)), np.nan)
     for place, case in enumerate(cases):
-        pair, gold = case.example.pair, case.example.labels.get(task)
-        first = answers[case.example.text, pair][task]
-        second = answers[case.rewritten, pair][task]
-        numbers[:2, place] = _compare(first, second)
-        if case.control is not None:
-            numbers[2:, place] = _compare(first, answers[case.control, pair][task])
-        if first.label != second.label and gold is not None:
-            n_broken += first.label == gold
-            n_mended += second.label == gold
-    flips, *rest = numbers
-    return _Effects(flips.astype(bool), *rest, n_broken, n_mended)
-
-
-def _compare(first: Answer, second: Answer) -> tuple[float, float]:
-    """Whether the label changes, and by how much the probability of the first label does."""
-    label = str(first.label)
-    change = second.probabilities[label] - first.probabilities[label]
-    return float(second.label != first.label), change
+        first, *others = (
+            None if text is None else answers[text, case.example.pair][task]
+            for text in case.versions()
+        )
+        assert first is not None
+        label = str(first.label)
+        for row, other in zip((0, 2), others, strict=True):
+            if other is not None:
+                change = other.probabilities[label] - first.probabilities[label]
+                numbers[row : row + 2, place] = other.label != label, change
+        gold, flips = case.example.labels.get(task), numbers[0, place] == 1
+        is_right = [answer is not None and answer.label == gold for answer in (first, others[0])]
+        numbers[4:, place] = np.array(is_right) & flips & (gold is not None)
+    return numbers
 
 
 def _row(cases: Sequence[_Case], answers: Answers, task: str, cell: str, seed: int) -> StressRow:
-    effects = _effects(cases, answers, task)
+    numbers = _effects(cases, answers, task)
+    flips, change, _, control_change, broken, mended = numbers
+    has_control = ~np.isnan(control_change)  # (text,)
     return StressRow(
         rewrite=cases[0].rewrite,
         task=task,
         cell=cell,
         n=len(cases),
-        flips=_share(effects.flips),
-        change=_mean(effects.change, seed),
-        n_broken=effects.n_broken,
-        n_mended=effects.n_mended,
-        control=_control(effects, seed),
+        flips=_share(flips),
+        change=_mean(change, seed),
+        n_broken=int(broken.sum()),
+        n_mended=int(mended.sum()),
+        control=_compare(numbers[:4, has_control], seed) if has_control.any() else None,
     )
 
 
-def _share(flips: Bools) -> Estimate:
+def _share(flips: Floats) -> Estimate:
     share = float(flips.mean())
     return Estimate(share, wilson(share, len(flips)))
 
@@ -339,41 +304,41 @@ def _mean(values: Floats, seed: int) -> Estimate:
     return Estimate(float(values.mean()), interval(values[draws].mean(1)))
 
 
-def _control(effects: _Effects, seed: int) -> Comparison | None:
-    there = ~np.isnan(effects.control_change)  # (text,)
-    if not there.any():
-        return None
-    flips, control_flips = effects.flips[there], effects.control_flips[there].astype(bool)
-    change, control_change = effects.change[there], effects.control_change[there]
+def _compare(numbers: Floats, seed: int) -> Comparison:
+    """Flips and changes under the rewrite, then under the control: (number, text)."""
+    flips, change, control_flips, control_change = numbers
     by_flip = by_change = None
     if len(flips) >= FEWEST:
-        share = float(flips.mean() - control_flips.mean())
-        p = mcnemar(flips, control_flips)
-        by_flip = Contrast(share, difference_interval(flips, control_flips), p, p)
-        mean = _mean(change - control_change, seed)
-        p = sign_test(change - control_change, seed=seed)
+        pair = flips == 1, control_flips == 1
+        share, p = float(flips.mean() - control_flips.mean()), mcnemar(*pair)
+        by_flip = Contrast(share, paired_interval(*pair), p, p)
+        mean, p = (
+            _mean(change - control_change, seed),
+            sign_test(change - control_change, seed=seed),
+        )
         by_change = Contrast(mean.value, mean.interval, p, p)
-    under_control = (_share(control_flips), _mean(control_change, seed))
+    under_control = _share(control_flips), _mean(control_change, seed)
     return Comparison(len(flips), *under_control, by_flip, by_change)
 
 
 def _correct(rows: Sequence[StressRow]) -> tuple[StressRow, ...]:
     """Holm's correction over all tests of all texts, and apart from it over those by variety."""
-    found = list(rows)
+    corrected: dict[bool, dict[Any, Contrast]] = {}
     for is_all in (True, False):
-        tests = [
-            (number, name, contrast)
-            for number, row in enumerate(rows)
-            if (row.cell == ALL) == is_all
-            for name in ("flip_difference", "change_difference")
-            if (contrast := getattr(row, name)) is not None
-        ]
-        adjusted = holm([contrast.p for _, _, contrast in tests])
-        for (number, name, contrast), p in zip(tests, adjusted, strict=True):
-            control = found[number].control
-            assert control is not None
-            changed: Any = {name: replace(contrast, adjusted_p=p)}
-            found[number] = replace(found[number], control=replace(control, **changed))
+        family = [row for row in rows if (row.cell == ALL) == is_all]
+        both = [one for row in family for one in (row.flip_difference, row.change_difference)]
+        tests = [one for one in both if one is not None]
+        # equal tests have equal p, which are corrected alike
+        corrected[is_all] = dict(zip(tests, correct(tests), strict=True))
+    found = []
+    for row in rows:
+        own = corrected[row.cell == ALL]
+        control = row.control and replace(
+            row.control,
+            flip_difference=own.get(row.flip_difference),
+            change_difference=own.get(row.change_difference),
+        )
+        found.append(replace(row, control=control))
     return tuple(found)
 
 
@@ -389,75 +354,28 @@ def _varieties(
     for variety in sorted({tag for tags in common.values() for tag in tags}):
         own = [case for case in cases if variety in common[case.rewrite] and case.control]
         if own:
-            effects = _effects(own, answers, task)
+            flips, _, control_flips, *_ = _effects(own, answers, task)
+            texts = [case.example.text for case in own]
             yield VarietyRow(
                 variety,
                 task,
                 n_rewrites=len({case.rewrite for case in own}),
                 n=len(own),
-                flips=_by_text(own, effects.flips.astype(float), seed),
-                difference=_by_text(own, effects.flips - effects.control_flips, seed),
+                flips=mean_by_text(texts, flips, seed=seed),
+                difference=mean_by_text(texts, flips - control_flips, seed=seed),
             )
 
 
-def _by_text(cases: Sequence[_Case], values: Floats, seed: int) -> Estimate:
-    _, places = np.unique([case.example.text for case in cases], return_inverse=True)
-    sums: Any = np.bincount(places, weights=values)
-    counts: Floats = np.bincount(places).astype(np.float64)
-    return Estimate(float(values.mean()), clustered_interval(sums, counts, seed=seed))
+def mean_by_text(texts: Sequence[str], values: Floats, *, seed: int) -> Estimate:
+    """The mean over answers that come in texts: whole texts are drawn with replacement.
 
-
-# Statistics of pairs
-
-
-def mcnemar(first: Bools, second: Bools) -> float:
-    """Two-sided p of the exact test of McNemar (1947): does one happen more often than the other?
-
-    b texts have the first alone, c the second alone; under the null b is binomial(b + c, 1/2).
-    first, second (text,)
+    texts, values (answer,)
     """
-    b, c = int((first & ~second).sum()), int((second & ~first).sum())
-    n_ways = sum(comb(b + c, k) for k in range(min(b, c) + 1))
-    return min(1.0, 2 * n_ways / 2 ** (b + c))
-
-
-def difference_interval(first: Bools, second: Bools) -> tuple[float, float]:
-    """Of the difference of two shares on the same texts: Newcombe (1998), method 10.
-
-    Wilson's intervals of both shares, joined with the correlation φ of the pairs:
-
-        low  = d − √(l₁² − 2 φ l₁ u₂ + u₂²),    l = share − low, u = high − share
-        high = d + √(u₁² − 2 φ u₁ l₂ + l₂²)
-
-    first, second (text,)
-    """
-    n = len(first)
-    share_1, share_2 = float(first.mean()), float(second.mean())
-    (low_1, high_1), (low_2, high_2) = wilson(share_1, n), wilson(share_2, n)
-    phi = _phi(first, second)
-    below_1, above_1 = share_1 - low_1, high_1 - share_1
-    below_2, above_2 = share_2 - low_2, high_2 - share_2
-    d = share_1 - share_2
-    low = sqrt(max(below_1**2 - 2 * phi * below_1 * above_2 + above_2**2, 0.0))
-    high = sqrt(max(above_1**2 - 2 * phi * above_1 * below_2 + below_2**2, 0.0))
-    return max(d - low, -1.0), min(d + high, 1.0)
-
-
-def _phi(first: Bools, second: Bools) -> float:
-    """The correlation of two answers of yes and no; 0 where one of them never changes.
-
-    A positive one is taken a little smaller, as if half a pair were the other way round.
-    """
-    n = len(first)
-    both, neither = int((first & second).sum()), int((~first & ~second).sum())
-    only_1, only_2 = int((first & ~second).sum()), int((second & ~first).sum())
-    sides = (both + only_1) * (only_2 + neither) * (both + only_2) * (only_1 + neither)
-    if sides == 0:
-        return 0.0
-    product = both * neither - only_1 * only_2
-    if product < 0:
-        return product / sqrt(sides)
-    return max(product - n / 2, 0.0) / sqrt(sides)
+    _, places = np.unique(texts, return_inverse=True)
+    sums, counts = np.bincount(places, weights=values), np.bincount(places)  # (text,)
+    draws = np.random.default_rng(seed).integers(0, len(sums), (N_RESAMPLES, len(sums)))
+    drawn = interval(sums[draws].sum(1) / counts[draws].sum(1))
+    return Estimate(float(values.mean()), drawn)
 
 
 def sign_test(differences: Floats, *, seed: int) -> float:
@@ -478,15 +396,6 @@ def sign_test(differences: Floats, *, seed: int) -> float:
         n_as_large += int((np.abs(sums) >= observed).sum())
         n_left -= size
     return (1 + n_as_large) / (1 + N_SIGNS)
-
-
-def clustered_interval(sums: Floats, counts: Floats, *, seed: int) -> tuple[float, float]:
-    """Of a mean over answers that come in texts: whole texts are drawn with replacement.
-
-    sums, counts (text,): of the answers of each text
-    """
-    draws = np.random.default_rng(seed).integers(0, len(sums), (N_RESAMPLES, len(sums)))
-    return interval(sums[draws].sum(1) / counts[draws].sum(1))
 
 
 # What is written
@@ -517,39 +426,16 @@ def draw_stress(result: StressResult) -> Figure:
 
     Rewrites with fewer than FEWEST texts are left out.
     """
-    shown = {
-        task: [row for row in result.overall(task) if row.n >= FEWEST][:N_ROWS]
-        for task in result.tasks()
-    }
-    n_rows = max(1, *(len(rows) for rows in shown.values()))
-    picture = new_figure(5.6 * len(shown), 0.21 * n_rows + 1.4)
-    axes = picture.subplots(1, len(shown), squeeze=False)[0]
-    for (task, rows), ax in zip(shown.items(), axes, strict=True):
-        controls = [None if row.control is None else row.control.flips for row in rows]
-        series = (
-            ([row.flips for row in rows], -0.17, BAR, "o", "rewrite"),
-            (controls, 0.17, GAP, "s", "control: as many words misspelled"),
-        )
-        for estimates, shift, colour, mark, label in series:
-            # rewrite and control lie a sixth of a row apart, so that neither covers the other
-            there = [(n + shift, one) for n, one in enumerate(estimates) if one is not None]
-            if not there:
-                continue
-            values = np.array([100 * one.value for _, one in there])
-            ends = 100 * np.array([one.interval for _, one in there]).T  # (end, rewrite)
-            errors = np.abs(ends - values)
-            places = [place for place, _ in there]
-            bars = ax.errorbar(values, places, xerr=errors, fmt=mark, color=colour, elinewidth=1.1)
-            bars.lines[0].set(markersize=4.5, markeredgecolor=INK, markeredgewidth=0.4)
-            bars.set_label(label)
+    panels: dict[str, Panel] = {}
+    for task in result.tasks():
+        rows = [row for row in result.overall(task) if row.n >= FEWEST][:N_ROWS]
         names = [f"{one.rewrite}{' *' * one.is_worse_than_control} ({one.n})" for one in rows]
-        ax.set_yticks(range(len(rows)), names, fontsize=8, parse_math=False)
-        ax.set_ylim(max(len(rows), 1) - 0.4, -0.6)
-        ax.set_xlim(left=-1)  # a point at 0 is seen whole
-        ax.grid(axis="x", color="#DDDDDD", linewidth=0.6)
-        ax.set_axisbelow(True)
-        ax.set_xlabel("answers that change, % of texts")
-        ax.set_title(task, fontsize=11, parse_math=False)
-        hide_frame(ax)
-    add_legend(picture, axes, n_columns=2)
-    return picture
+        controls = [None if row.control is None else row.control.flips for row in rows]
+        misspelled = "control: as many words misspelled"
+        # a sixth of a row to either side, so that neither covers the other
+        points = (
+            Points("rewrite", [row.flips for row in rows], BAR, shift=-0.17),
+            Points(misspelled, controls, GAP, "s", shift=0.17),
+        )
+        panels[task] = names, points
+    return draw_forest(panels, what="answers that change, % of texts", width=5.6)

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from litotes.core.errors import UserError
-from litotes.core.numbers import Counts, Floats, counted
+from litotes.core.numbers import counted
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.text import one_line
 from litotes.data.corpus import Corpus
-from litotes.evaluation.evaluate import TaskPredictions, predict_corpus, split_by_cell
+from litotes.evaluation.evaluate import (
+    Predictions,
+    TaskPredictions,
+    predict_corpus,
+    split_by_cell,
+)
+from litotes.evaluation.scores import Interval, Json, Result
+from litotes.evaluation.shares import exact_interval
 from litotes.model.builtin import is_builtin
 from litotes.model.calibration import (
-    Bound,
     Calibration,
     LabelSets,
     fit_bound,
@@ -42,7 +47,7 @@ class UnsureResult:
     def __repr__(self) -> str:
         return one_line(self, tasks=list(self.label_sets), notes=self.notes)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Json:
         sets = {task: own.as_json() for task, own in self.label_sets.items()}
         return {"unsure": sets, "notes": list(self.notes)}
 
@@ -80,14 +85,17 @@ def calibrate_folder(
     notes: list[str] = []
     by_part = []
     for runtime in predictor.runtimes:
-        own = {}
-        for name in runtime.tasks:
-            if name in predictions and runtime.tasks[name].is_choice:
-                own[name], more = _fit_task(predictions[name], runtime, coverage, by_variety)
-                notes += more
+        own = {
+            name: _fit_task(predictions[name], runtime, coverage, by_variety, notes)
+            for name, task in runtime.tasks.items()
+            if name in predictions and task.is_choice
+        }
         by_part.append(own)
         found |= own
-    notes += _left_out(predictor, found)
+    if left_out := [name for name in predictor.tasks if name not in found]:
+        reason = "the texts have no labels for it, or it is answered with a number"
+        names = ", ".join(left_out)
+        notes.append(f"{counted(len(left_out), 'task')} not calibrated ({names}): {reason}.")
     if not found:
         raise UserError(
             f"{corpus.name} has labels for none of the model's tasks that are answered with a"
@@ -100,16 +108,24 @@ def calibrate_folder(
 
 
 def _fit_task(
-    predictions: TaskPredictions, runtime: Runtime, coverage: float, by_variety: bool
-) -> tuple[LabelSets, list[str]]:
-    """The bounds of one task, and a sentence for each variety that has too few texts."""
-    task, gold = predictions.task.name, predictions.gold()
-    shares = _shares(predictions, runtime)
+    predictions: TaskPredictions,
+    runtime: Runtime,
+    coverage: float,
+    by_variety: bool,
+    notes: list[str],
+) -> LabelSets:
+    """The bounds of one task; each variety that has too few texts is noted."""
+    task, gold = predictions.task, predictions.gold()
+    probabilities = [
+        [answer.probabilities[label] for label in task.labels] for answer in predictions.answers
+    ]
+    calibration = runtime.calibration.get(task.name, Calibration())
+    shares = label_shares(np.array(probabilities), calibration.threshold)  # (text, class)
     if len(gold) < needed_texts(coverage):
-        raise UserError(f"{task}: {too_few(len(gold), coverage)}")
+        raise UserError(f"{task.name}: {too_few(len(gold), coverage)}")
     overall = fit_bound(shares, gold, coverage)
     if not by_variety:
-        return LabelSets(coverage, overall), []
+        return LabelSets(coverage, overall)
     of_text = [example.variety for example in predictions.examples]
     names = sorted({name for name in of_text if name is not None})
     if not names:
@@ -117,43 +133,18 @@ def _fit_task(
             "The texts name no variety, so nothing can be calibrated by it: leave --by variety"
             " out, or name the column of varieties in the source of a table, variety=COLUMN."
         )
-    bounds, notes = _fit_varieties(shares, gold, coverage, of_text, names)
-    return LabelSets(coverage, overall, bounds), [f"{task}, {note}" for note in notes]
-
-
-def _fit_varieties(
-    shares: Floats, gold: Counts, coverage: float, of_text: Sequence[str | None], names: list[str]
-) -> tuple[dict[str, Bound], list[str]]:
-    bounds, notes = {}, []
+    bounds = {}
     for name in names:
         is_own = np.array([variety == name for variety in of_text])
         n = int(is_own.sum())
-        if n < needed_texts(coverage):
-            notes.append(
-                f"{name}: {too_few(n, coverage)} Until then the bound of all texts is used for it,"
-                " which promises nothing about this variety alone."
-            )
+        if n >= needed_texts(coverage):
+            bounds[name] = fit_bound(shares[is_own], gold[is_own], coverage)
             continue
-        bounds[name] = fit_bound(shares[is_own], gold[is_own], coverage)
-    return bounds, notes
-
-
-def _shares(predictions: TaskPredictions, runtime: Runtime) -> Floats:
-    """(text, class)"""
-    labels = predictions.task.labels
-    probabilities = [
-        [answer.probabilities[label] for label in labels] for answer in predictions.answers
-    ]
-    calibration = runtime.calibration.get(predictions.task.name, Calibration())
-    return label_shares(np.array(probabilities), calibration.threshold)
-
-
-def _left_out(predictor: Predictor, found: Mapping[str, LabelSets]) -> list[str]:
-    names = [name for name in predictor.tasks if name not in found]
-    if not names:
-        return []
-    reason = "the texts have no labels for it, or it is answered with a number"
-    return [f"{counted(len(names), 'task')} not calibrated ({', '.join(names)}): {reason}."]
+        notes.append(
+            f"{task.name}, {name}: {too_few(n, coverage)} Until then the bound of all texts is used"
+            " for it, which promises nothing about this variety alone."
+        )
+    return LabelSets(coverage, overall, bounds)
 
 
 # Do the sets of labels hold the truth as often as promised, and what does that cost?
@@ -162,11 +153,8 @@ def _left_out(predictor: Predictor, found: Mapping[str, LabelSets]) -> list[str]
 #     unsure     the share of texts whose set holds several labels, or none
 #     accuracy   the share of right labels among all other texts
 #
-# Each share has the exact binomial interval of Clopper & Pearson (1934): the set of a text is
-# right
-# or wrong like the toss of a coin, once the bounds are fixed.
-
-_N_HALVINGS = 50
+# Each share has the exact binomial interval: the set of a text is right or wrong like the toss of a
+# coin, once the bounds are fixed.
 
 
 @dataclass(frozen=True)
@@ -176,15 +164,16 @@ class Share:
     n_hits: int
     n: int
     value: float | None
-    interval: tuple[float, float]
+    interval: Interval
 
 
-@dataclass(frozen=True)
-class SetCoverage:
+@dataclass(frozen=True, repr=False)
+class SetCoverage(Result):
     """The sets of one task in one cell. by_label: the coverage of the texts that have each label;
     the promise is about all of them together, and a rare label may pay for a common one.
     """
 
+    shown = ("task", "cell", "coverage")
     task: str
     cell: str
     promised: float
@@ -195,74 +184,37 @@ class SetCoverage:
     accuracy: Share
     by_label: Mapping[str, Share]
 
-    def __repr__(self) -> str:
-        return one_line(self, task=self.task, cell=self.cell, coverage=self.coverage.value)
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-def binomial_share(n_hits: int, n: int) -> Share:
-    """With the interval of Clopper and Pearson: the shares at which so few, or so many, hits come
-    with a chance of 2.5 % each.
-    """
-    if not n:
-        return Share(0, 0, None, (0.0, 1.0))
-    low = _chance_at(n_hits, n, 0.025) if n_hits else 0.0
-    high = _chance_at(n_hits + 1, n, 0.975) if n_hits < n else 1.0
-    return Share(n_hits, n, n_hits / n, (low, high))
+def share_of(hits: Sequence[bool]) -> Share:
+    """How many of the texts are hits, with the interval of Clopper and Pearson."""
+    n_hits, n = sum(hits), len(hits)
+    return Share(n_hits, n, n_hits / n if n else None, exact_interval(n_hits, n))
 
 
-def _chance_at(k: int, n: int, tail: float) -> float:
-    """The chance of a hit at which k hits or more of n come with the probability `tail`; which
-    grows with the chance, so halving the interval cannot go wrong.
-    """
-    counts = np.arange(n + 1)
-    logs = np.concatenate([[0.0], np.log(counts[1:])]).cumsum()  # log k!
-    ways = logs[n] - logs[k:] - logs[n - counts[k:]]  # (hits,): log of n over hits
-    low, high = 0.0, 1.0
-    for _ in range(_N_HALVINGS):
-        middle = (low + high) / 2
-        logged = counts[k:] * np.log(middle) + (n - counts[k:]) * np.log1p(-middle)
-        is_above = float(np.exp(ways + logged).sum()) > tail
-        low, high = (low, middle) if is_above else (middle, high)
-    return (low + high) / 2
-
-
-def set_coverages(
-    predictions: Mapping[str, TaskPredictions], corpus: Corpus
-) -> tuple[SetCoverage, ...]:
+def set_coverages(predictions: Predictions, corpus: Corpus) -> tuple[SetCoverage, ...]:
     """Of every task whose answers have sets: over all texts, then by cell."""
-    return tuple(_rows(predictions, corpus))
-
-
-def _rows(predictions: Mapping[str, TaskPredictions], corpus: Corpus) -> Iterator[SetCoverage]:
+    found = []
     for result in predictions.values():
-        if result.task.coverage is None:
-            continue
-        for cell, part in split_by_cell(result, corpus):
-            yield _measure(cell, part, result.task.coverage)
+        if (promised := result.task.coverage) is not None:
+            for cell, part in split_by_cell(result, corpus):
+                found.append(_measure(cell, part, promised))
+    return tuple(found)
 
 
 def _measure(cell: str, part: TaskPredictions, promised: float) -> SetCoverage:
     gold = [str(example.labels[part.task.name]) for example in part.examples]
-    sets = [answer.labels or () for answer in part.answers]
-    holds = [own in labels for own, labels in zip(gold, sets, strict=True)]
-    sure = [own == labels[0] for own, labels in zip(gold, sets, strict=True) if len(labels) == 1]
-    by_label = {}
-    for label in part.task.labels:
-        of_label = [held for own, held in zip(gold, holds, strict=True) if own == label]
-        by_label[label] = binomial_share(sum(of_label), len(of_label))
-    n_none = sum(not labels for labels in sets)
-    n_several = len(sets) - len(sure) - n_none
+    both = [(own, answer.labels or ()) for own, answer in zip(gold, part.answers, strict=True)]
     return SetCoverage(
         task=part.task.name,
         cell=cell,
         promised=promised,
-        coverage=binomial_share(sum(holds), len(holds)),
-        unsure=binomial_share(n_several + n_none, len(sets)),
-        n_several=n_several,
-        n_none=n_none,
-        accuracy=binomial_share(sum(sure), len(sure)),
-        by_label=by_label,
+        coverage=share_of([own in labels for own, labels in both]),
+        unsure=share_of([len(labels) != 1 for _, labels in both]),
+        n_several=sum(len(labels) > 1 for _, labels in both),
+        n_none=sum(not labels for _, labels in both),
+        accuracy=share_of([own == labels[0] for own, labels in both if len(labels) == 1]),
+        by_label={
+            label: share_of([own in labels for own, labels in both if own == label])
+            for label in part.task.labels
+        },
     )

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from litotes.data.labels import annotator_kappa
-from litotes.evaluation.gaps import FEWEST, Answered, Gap, Group, Spread, correct
+from litotes.evaluation.gaps import FEWEST, Answered, Gap, Group, Spread
+from litotes.evaluation.scores import Json
+from litotes.evaluation.significance import correct
 from litotes.study.tables import ScoreTable
 
 ALL_ROWS = "all rows"
@@ -31,7 +32,7 @@ class RowGaps:
     gaps: tuple[Gap, ...]
     spread: Spread | None
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Json:
         content = asdict(self)
         for gap, own in zip(self.gaps, content["gaps"], strict=True):
             own["significant"] = gap.is_significant
@@ -48,9 +49,8 @@ def find_group_gaps(tables: Sequence[ScoreTable]) -> tuple[RowGaps, ...]:
         for name in names:
             found += _row_gaps(table, name, [name])
     leading = leading_rows(found)
-    families = (leading, [row for row in found if row not in leading])
     corrected = {}
-    for rows in families:
+    for rows in (leading, [row for row in found if row not in leading]):
         gaps = iter(correct([gap for row in rows for gap in row.gaps]))
         for row in rows:
             own = tuple(next(gaps) for _ in row.gaps)
@@ -73,22 +73,18 @@ def _row_gaps(table: ScoreTable, name: str, rows: Sequence[str]) -> Iterator[Row
             columns[column] = cells
     if len(columns) < 2:
         return
+    firsts = [cells[0] for cells in columns.values()]
+    answers = [np.stack([own.answers for own in cells]) for cells in columns.values()]
+    sure = [np.stack([own.probability for own in cells]) for cells in columns.values()]
     whole = Answered(
-        np.concatenate([cells[0].gold for cells in columns.values()]),
-        # (row, seed, text)
-        np.concatenate([np.stack([own.answers for own in one]) for one in columns.values()], 2),
-        np.concatenate([np.stack([own.probability for own in one]) for one in columns.values()], 2),
-        next(iter(columns.values()))[0].labels,
+        np.concatenate([one.gold for one in firsts]),
+        np.concatenate(answers, 2),  # (row, seed, text)
+        np.concatenate(sure, 2),
+        firsts[0].labels,
     )
-    sizes = [len(cells[0].gold) for cells in columns.values()]
-    column_of = np.repeat(np.arange(len(columns)), sizes)  # (text,)
-    parts = {column: column_of == place for place, column in enumerate(columns)}
+    column_of = np.repeat(np.arange(len(columns)), [len(one.gold) for one in firsts])  # (text,)
     task, axis = table.matrix.task, table.matrix.axis
-    groups = [
-        whole.only(own).describe((task, axis, one), annotator_kappa(table.corpus, task, one))
-        for one, own in parts.items()
-    ]
-    compared = list(parts)[:1] if len(parts) == 2 else list(parts)  # of two: the same, turned
-    gaps = [gap for one in compared for gap in whole.compare(parts[one], (task, axis, one))]
-    spread = next(whole.spread(parts, (task, axis)), None)
-    yield RowGaps(table.title, name, tuple(groups), tuple(gaps), spread)
+    parts = {column: column_of == place for place, column in enumerate(columns)}
+    people = {column: annotator_kappa(table.corpus, task, column) for column in columns}
+    own = whole.by_group((task, axis), parts, people)
+    yield RowGaps(table.title, name, own.groups, own.gaps, next(iter(own.spreads), None))

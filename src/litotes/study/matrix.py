@@ -17,7 +17,7 @@ from litotes.core.numbers import format_signed
 from litotes.core.progress import Watch, ignore_progress
 from litotes.data.corpus import Axis, Corpus, cell_of
 from litotes.data.sources import has_option, load_with_test_part, options_of, with_option
-from litotes.evaluation.cross_matrix import CrossMatrix, collapses
+from litotes.evaluation.cross_matrix import CrossMatrix
 from litotes.study.plan import (
     Experiment,
     ExperimentSettings,
@@ -125,7 +125,7 @@ def cross(
         recipe=recipe,
         seeds=planned.seeds,
         matrices=matrices,
-        notes=(*notes, *collapses(matrices)),
+        notes=(*notes, *(note for one in matrices for note in one.collapses())),
         report=make_report(planned.study, results, (), n_runs=len(runs.jobs), failures={}),
         timing=time_steps(planned.study, results),
     )

@@ -172,6 +172,16 @@ class Study:
     def seeds(self) -> range:
         return range(self.settings.seeds)
 
+    def recipes(self, setting: Setting) -> list[Recipe]:
+        """The recipes of a setting's runs, one a seed."""
+        recipe = setting.recipe
+        return [recipe.changed(seed=recipe.seed + seed) for seed in self.seeds]
+
+    def settings_of_runs(self) -> Iterator[Setting]:
+        """The combinations of all experiments."""
+        for experiment in self.experiments:
+            yield from experiment.grid
+
 
 def read_study(file: Path, *, changes: Sequence[str] = ()) -> Study:
     """Reads a study file, applies `a.b=c` changes, and checks every recipe in it."""

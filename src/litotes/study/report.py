@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from litotes.core.figures import render_figure, save_figure
+from litotes.core.figures import Heatmap, render_figure, save_figure, stacked_figure
 from litotes.core.pages import render, render_paragraphs, slugs
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.storage import write_json, write_text
 from litotes.core.values import grouped
 from litotes.data import coverage
 from litotes.data.corpus import Corpus
-from litotes.evaluation.cross_matrix import collapses
 from litotes.evaluation.gaps import VISIBLE
 from litotes.evaluation.reliability import draw_reliability, overlay_risk_coverage
 from litotes.study.confidence import (
@@ -32,7 +31,7 @@ from litotes.study.confidence import (
     find_risks,
     pooled_curves,
 )
-from litotes.study.figures import draw_narrow_tables, draw_tables
+from litotes.study.figures import bands_of, draw_bands
 from litotes.study.group_gaps import RowGaps, find_group_gaps, leading_rows
 from litotes.study.plan import Experiment, Study, base_recipe, label_values
 from litotes.study.published import PublishedTimes
@@ -97,6 +96,10 @@ class Section:
         path = self.results.experiment.settings.rows
         return "trained on" if path.startswith("data.") else path.rpartition(".")[2]
 
+    def bands(self) -> list[list[Heatmap]]:
+        """Its tables as rows of heatmaps."""
+        return list(bands_of(self.results.tables, row_label=self.row_label))
+
     def leading_gaps(self) -> list[RowGaps]:
         return leading_rows(self.gaps)
 
@@ -114,7 +117,7 @@ class Section:
             "comparisons": [
                 asdict(one) | {"significant": one.is_significant} for one in results.comparisons
             ],
-            "overall": [one.as_json() for one in self.overall],
+            "overall": [asdict(one) for one in self.overall],
             "words": dict(self.words),
             "setup": list(self.setup),
             "calibration": [_confidence_json(one) for one in self.confidences],
@@ -196,7 +199,7 @@ def report_study(
 ) -> Report:
     """Makes the report of a study's runs and writes all its files."""
     results = read_results(study, runs)
-    failures = {runs.jobs[key].name: reason for key, reason in runs.reasons().items()}
+    failures = runs.failures_by_name()
     report = make_report(study, results, vocabularies, n_runs=len(runs.jobs), failures=failures)
     pictures = draw_pictures(report, out / "figures", watch)
     write_report(report, time_steps(study, results), pictures, out)
@@ -214,7 +217,7 @@ def draw_pictures(report: Report, folder: Path, watch: Watch) -> Pictures:
         watch("drawing", n_drawn, len(drawn), title)
     for section in report.sections:
         if section.results.tables:  # for the page alone: their numbers are those of the tables
-            narrow = draw_narrow_tables(section.results.tables, row_label=section.row_label)
+            narrow = stacked_figure([one for band in section.bands() for one in band])
             pictures["narrow", section.name] = render_figure(narrow, "svg")
     return pictures
 
@@ -224,13 +227,16 @@ def _all_figures(report: Report) -> Iterator[tuple[tuple[str, ...], Callable[[],
     sections = [section for section in report.sections if section.results.tables]
     for section in sections:
         tables = section.results.tables
-        draw = partial(draw_tables, tables, row_label=section.row_label)
+        draw = partial(draw_bands, section.bands())
         yield ("tables", section.name), draw, [table_json(table) for table in tables]
     for one in report.vocabularies:
-        key = ("coverage", one.settings.name)
-        yield key, partial(coverage.figure, one.coverage), _vocabulary_json(one)
+        yield (
+            ("coverage", one.settings.name),
+            partial(coverage.figure, one.coverage),
+            _vocabulary_json(one),
+        )
     for confidence in (one for section in sections for one in section.confidences):
-        key = ("calibration", confidence.experiment, confidence.task)
+        key: tuple[str, ...] = ("calibration", confidence.experiment, confidence.task)
         checks = {
             "before": confidence.before.reliability,
             "after": confidence.after.reliability,
@@ -313,7 +319,6 @@ def _section(results: ExperimentResults, tables: Tables, study: Study) -> Sectio
             results=results,
             mean_of=mean_of,
             home_less_elsewhere=home_less_elsewhere,
-            collapses=collapses,
         ),
         "paper": _words("paper", results=results, less_published=less_published),
         "comparisons": _words("comparisons", comparisons=kinds, n_all=len(results.comparisons)),

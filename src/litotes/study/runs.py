@@ -1,19 +1,30 @@
-"""The corpora of a study: each is read once, and known by its texts wherever it lies."""
+"""The runs of a study: planned from its grid, done here or on a cluster, and read back.
+
+runs/KEY/facts.json        the resolved recipe, what it was trained on, notes, calibration: the same
+                           in every repetition
+runs/KEY/timing.json       how long it took, and on which machine: never the same
+runs/KEY/tests/KEY.json    gold labels and answers by column and task, no texts
+runs/KEY/model/            the model folder, if models are kept
+runs/threads.json          with how many threads the runs of this study compute
+
+A corpus is read once, and known by its texts wherever it lies.
+"""
 
 from __future__ import annotations
 
 import json
 import shutil
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 import torch
+from pydantic import Field
 
 from litotes.core.errors import UserError
 from litotes.core.jobs import Outcome, run_jobs, threads_per_worker
@@ -26,11 +37,12 @@ from litotes.core.storage import clear_staged, locked, sha256_of, write_json
 from litotes.data.corpus import ColumnNames, Corpus, example_key
 from litotes.data.sources import load_with_test_part
 from litotes.evaluation.evaluate import (
-    TaskPredictions,
     check_labels,
+    kind_of_answer,
     predict_corpus,
     warn_of_trained_texts,
 )
+from litotes.evaluation.scores import Json
 from litotes.model.calibration import Calibration
 from litotes.model.folder import read_trained_texts
 from litotes.prediction.predictor import Predictor
@@ -71,10 +83,8 @@ def _encoder_hashes(encoder: str) -> str:
     Bundled encoders and Hub revisions are known by their names.
     """
     folder = Path(encoder)
-    if not folder.is_dir():
-        return ""
     files = sorted([*folder.glob("*.safetensors"), *folder.glob("*.json")])
-    return " ".join(sha256_of(file) for file in files)
+    return " ".join(map(sha256_of, files)) if folder.is_dir() else ""
 
 
 def run_key(recipe: Recipe) -> str:
@@ -108,34 +118,30 @@ def select_test_texts(test: TestedOn, recipe: Recipe, tasks: Sequence[str]) -> C
     return chosen.where(split=chosen.test_split())
 
 
-def check_test(test: TestedOn, recipe: Recipe, tasks: Sequence[str] | None) -> None:
-    """A test must be of classification tasks whose labels the model learns.
-
-    tasks: those that are tested; None: all that the model learns.
+def check_experiment(experiment: Experiment) -> None:
+    """What is known to go wrong is reported before the first run: names that do not exist, tests of
+    other than classification tasks, or with labels that the model does not learn.
     """
-    corpus = load_once(recipe.data.source).map_labels(recipe.data.labels)
-    trained_on = corpus.where(task=recipe.data.tasks)
-    tested = [task for name, task in trained_on.tasks.items() if tasks is None or name in tasks]
-    for task in tested:
-        if not task.is_choice:
-            kind = "several labels" if task.multi_label else "a number"
-            raise UserError(
-                f"{task.name} of {trained_on.name} is answered with {kind}; a study is of"
-                " macro-F1 of one label. Leave it out of data.tasks."
-            )
-    chosen = select_test_texts(test, recipe, [task.name for task in tested])
-    for name in chosen.tasks:
-        check_labels(trained_on.tasks[name], chosen)
+    for setting in experiment.grid:
+        recipe = setting.recipe
+        check_names(recipe)
+        corpus = load_once(recipe.data.source).map_labels(recipe.data.labels)
+        trained_on = corpus.where(task=recipe.data.tasks)
+        tasks = experiment.tasks or list(trained_on.tasks)
+        tested = [task for name, task in trained_on.tasks.items() if name in tasks]
+        for task in tested:
+            if not task.is_choice:
+                raise UserError(
+                    f"{task.name} of {trained_on.name} is answered with {kind_of_answer(task)}; a"
+                    " study is of macro-F1 of one label. Leave it out of data.tasks."
+                )
+        for test in experiment.tests:
+            chosen = select_test_texts(test, recipe, [task.name for task in tested])
+            for name in chosen.tasks:
+                check_labels(trained_on.tasks[name], chosen)
 
 
 # One run of a study: train, test, and keep the answers; the model itself may go.
-#
-# runs/KEY/facts.json        the resolved recipe, what it was trained on, notes, calibration: the
-# same
-#                            in every repetition
-# runs/KEY/timing.json       how long it took, and on which machine: never the same
-# runs/KEY/tests/KEY.json    gold labels and answers by column and task, no texts
-# runs/KEY/model/            the model folder, if models are kept
 
 
 @dataclass(frozen=True)
@@ -155,7 +161,7 @@ class RunJob:
     keep_model: bool
     n_threads: int
     device: str | None
-    label: str = ""
+    label: str
 
     def is_done(self) -> bool:
         if not (self.folder / "facts.json").is_file():
@@ -172,86 +178,49 @@ def run_job(job: RunJob, watch: Watch) -> None:
     """Does the job, or what is left of it."""
     if job.is_done():
         return
-    if job.label:
-        watch = prefix_watch(watch, job.label)
-    with _threads(job.n_threads):
+    watch, n_threads = prefix_watch(watch, job.label), torch.get_num_threads()
+    torch.set_num_threads(job.n_threads)
+    try:
         run = train(job.recipe, job.model_folder, device=job.device, resume=True, watch=watch)
-        _test(run, job, watch)
-    write_json(job.folder / "timing.json", _times(run, job))
+        predictor = Predictor(*run.models, device=job.device)
+        for key, test in job.tests.items():
+            if not job.answers_file(key).is_file():
+                answers = _answer_test(predictor, test, job.recipe, watch)
+                write_json(job.answers_file(key), answers)
+    finally:
+        torch.set_num_threads(n_threads)
+    device = choose_device(job.device)
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+    timing = {
+        "seconds_per_step": [model.facts["seconds_per_step"] for model in run.models],
+        "machine": {**machine(), "device": name},
+    }
+    write_json(job.folder / "timing.json", timing)
     # last: a folder that has it is complete
     write_json(job.folder / "facts.json", _run_facts(run, job))
     if not job.keep_model:
         shutil.rmtree(job.model_folder, ignore_errors=True)
 
 
-def _test(run: Run, job: RunJob, watch: Watch) -> None:
-    """Writes the answers to all tests that are missing."""
-    predictor = Predictor(*run.models, device=job.device)
-    for key, test in job.tests.items():
-        if not job.answers_file(key).is_file():
-            write_json(job.answers_file(key), _test_answers(predictor, test, job.recipe, watch))
-
-
-@contextmanager
-def _threads(n: int) -> Iterator[None]:
-    """Within this, torch computes with n threads."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(n)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def _times(run: Run, job: RunJob) -> dict[str, Any]:
-    seconds = [model.facts["seconds_per_step"] for model in run.models]
-    return {"seconds_per_step": seconds, "machine": _machine(job.device)}
-
-
-def _machine(device: str | None) -> dict[str, Any]:
-    chosen = choose_device(device)
-    name = torch.cuda.get_device_name(chosen) if chosen.type == "cuda" else "cpu"
-    return {**machine(), "device": name}
-
-
-def _test_answers(
-    predictor: Predictor, test: TestedOn, recipe: Recipe, watch: Watch
-) -> dict[str, Any]:
+def _answer_test(predictor: Predictor, test: TestedOn, recipe: Recipe, watch: Watch) -> Json:
     chosen = select_test_texts(test, recipe, list(predictor.tasks))
     predictions = predict_corpus(predictor, chosen, watch=watch)
     names = ColumnNames(chosen, test.by)
-    columns = sorted(set(map(names.name, chosen)))
-    return {
-        "test": test.model_dump(mode="json"),
-        "columns": {name: _by_task(predictions, name, names) for name in columns},
-    }
-
-
-def _by_task(
-    predictions: Mapping[str, TaskPredictions], column: str, names: ColumnNames
-) -> dict[str, Any]:
-    content = {}
-    for task, result in predictions.items():
-        part = result.only([names.name(example) == column for example in result.examples])
-        if part.examples and part.task.is_choice:
-            content[task] = _part_json(part)
-    return content
-
-
-def _part_json(part: TaskPredictions) -> dict[str, Any]:
-    return {
-        "labels": list(part.task.labels),
-        "texts": _hash_of_texts(part),
-        "gold": part.gold().tolist(),
-        "answers": part.predicted().tolist(),
-        "probability": [round(answer.probability or 0.0, 6) for answer in part.answers],
-    }
-
-
-def _hash_of_texts(part: TaskPredictions) -> str:
-    """Two systems may be compared text by text when this is the same for both."""
-    keys = "\n".join(example_key(example) for example in part.examples)
-    return sha256(keys.encode()).hexdigest()[:16]
+    columns: dict[str, Json] = {name: {} for name in sorted(set(map(names.name, chosen)))}
+    for column, content in columns.items():
+        for task, result in predictions.items():
+            part = result.only([names.name(example) == column for example in result.examples])
+            if part.examples and part.task.is_choice:
+                keys = "\n".join(map(example_key, part.examples))
+                content[task] = {
+                    "labels": list(part.task.labels),
+                    # two systems may be compared text by text when this is the same for both
+                    "texts": sha256(keys.encode()).hexdigest()[:16],
+                    "gold": part.gold().tolist(),
+                    "answers": part.predicted().tolist(),
+                    "probability": [round(one, 6) for one in part.confidence().tolist()],
+                }
+    return {"test": test.model_dump(mode="json"), "columns": columns}
 
 
 def seen_notes(
@@ -265,45 +234,43 @@ def seen_notes(
     """
     notes: dict[str, None] = {}  # a set that keeps its order
     for test in tests:
-        if test.data in (None, recipe.data.source):
-            continue
-        chosen = select_test_texts(test, recipe, tasks)
-        noted = warn_of_trained_texts(replace(chosen, notes=()), trained)
-        notes |= dict.fromkeys(f"{note} (Tested on {chosen.name}.)" for note in noted.notes)
+        if test.data not in (None, recipe.data.source):
+            chosen = replace(select_test_texts(test, recipe, tasks), notes=())
+            noted = warn_of_trained_texts(chosen, trained).notes
+            notes |= dict.fromkeys(f"{note} (Tested on {chosen.name}.)" for note in noted)
     return list(notes)
 
 
-def _run_facts(run: Run, job: RunJob) -> dict[str, Any]:
-    recipe, calibration = job.recipe, {}
+def _run_facts(run: Run, job: RunJob) -> Json:
     tasks = [task for model in run.models for task in model.classifier.tasks]
-    seen = seen_notes(read_trained_texts(job.model_folder), job.tests.values(), recipe, tasks)
+    trained = read_trained_texts(job.model_folder)
+    seen, held_out = seen_notes(trained, job.tests.values(), job.recipe, tasks), []
     for model in run.models:
-        for task, one in model.calibration.items():
-            calibration[task] = one.as_json()
+        # of the epoch that was kept; None: nothing was held out, or it could not tell
+        by_epoch = {line["epoch"]: line.get("held_out") for line in model.facts["history"]}
+        held_out.append(by_epoch.get(model.facts["best_epoch"]))
     return {
-        "recipe": recipe.model_dump(mode="json"),
+        "recipe": job.recipe.model_dump(mode="json"),
         "n_train": [model.facts["data"]["n_train"] for model in run.models],
         "best_epoch": [model.facts["best_epoch"] for model in run.models],
-        "held_out": [_held_out_score(model.facts) for model in run.models],
-        "calibration": calibration,
+        "held_out": held_out,
+        "calibration": {
+            task: one.as_json() for model in run.models for task, one in model.calibration.items()
+        },
         "notes": [*run.notes, *seen],
     }
-
-
-def _held_out_score(facts: Mapping[str, Any]) -> float | None:
-    """Of the epoch that was kept; None: nothing was held out, or it could not tell."""
-    for line in facts["history"]:
-        if line["epoch"] == facts["best_epoch"]:
-            score: float | None = line.get("held_out")
-            return score
-    return None
 
 
 # All runs of a study, on this machine or on a cluster.
 
 THREADS = "threads.json"
-_MAX_THREADS = 4096
-"""In OUT/runs: with how many threads the runs of this study compute."""
+
+
+@dataclass(frozen=True)
+class _Threads:
+    """What THREADS holds."""
+
+    n_threads: Annotated[int, Field(ge=1, le=4096)]
 
 
 @dataclass(frozen=True)
@@ -317,9 +284,8 @@ class StudyRuns:
     failures: dict[str, Outcome]
     n_found: int
 
-    def reasons(self) -> dict[str, str]:
-        """Why a run has no result, by its key."""
-        return {key: str(outcome.error) for key, outcome in self.failures.items()}
+    def failures_by_name(self) -> dict[str, str]:
+        return {self.jobs[key].name: str(one.error) for key, one in self.failures.items()}
 
 
 def execute(
@@ -337,9 +303,10 @@ def execute(
     """
     forget()
     for experiment in study.experiments:
-        _check(experiment)
+        check_experiment(experiment)
     if n_workers is None:
-        n_workers = 1 if on == "ray" else choose_workers(_encoders(study), device)
+        encoders = (one.recipe.model.encoder for one in study.settings_of_runs())
+        n_workers = 1 if on == "ray" else choose_workers(encoders, device)
     with locked(out):
         for name in ("runs", "figures"):
             clear_staged(out / name, below=True)
@@ -362,59 +329,29 @@ def plan_jobs(
     jobs: dict[str, RunJob] = {}
     for experiment in study.experiments:
         for setting in experiment.grid:
-            for seed in study.seeds:
-                recipe = setting.recipe.changed(seed=setting.recipe.seed + seed)
-                key = run_key(recipe)
-                tests = dict(jobs[key].tests) if key in jobs else {}
-                for test in experiment.tests:
-                    tests[key_of_test(test, recipe)] = test
+            values = ", ".join(map(format_value, setting.values.values()))
+            for recipe in study.recipes(setting):
+                key, seed = run_key(recipe), f"seed {recipe.seed}"
+                tests = {key_of_test(test, recipe): test for test in experiment.tests}
+                folder = out / "runs" / key
+                model_folder = folder / "model"
+                if setting.model_name is not None:
+                    model_folder = out / "models" / f"{setting.model_name}-{recipe.seed}"
                 jobs[key] = RunJob(
-                    name=_job_name(experiment, setting, recipe.seed),
+                    name=", ".join(filter(None, (experiment.settings.name, values, seed))),
                     recipe=recipe,
-                    tests=tests,
-                    folder=out / "runs" / key,
-                    model_folder=_model_folder(setting, out, key, recipe.seed),
+                    tests={**jobs[key].tests, **tests} if key in jobs else tests,
+                    folder=folder,
+                    model_folder=model_folder,
                     keep_model=study.settings.keep_models,
                     n_threads=n_threads,
                     device=device,
-                    label=_label(setting, seed if len(study.seeds) > 1 else None),
+                    label=f"{values} {seed}" if len(study.seeds) > 1 else values,
                 )
-    numbered = enumerate(jobs.items(), start=1)
     return {
         key: replace(job, label=f"{number}/{len(jobs)} {job.label}")
-        for number, (key, job) in numbered
+        for number, (key, job) in enumerate(jobs.items(), start=1)
     }
-
-
-def _encoders(study: Study) -> Iterator[str]:
-    for experiment in study.experiments:
-        for setting in experiment.grid:
-            yield setting.recipe.model.encoder
-
-
-def _check(experiment: Experiment) -> None:
-    """What is known to go wrong is reported before the first run."""
-    for setting in experiment.grid:
-        check_names(setting.recipe)
-        for test in experiment.tests:
-            check_test(test, setting.recipe, experiment.tasks)
-
-
-def _job_name(experiment: Experiment, setting: Setting, seed: int) -> str:
-    values = map(format_value, setting.values.values())
-    return ", ".join([experiment.settings.name, *values, f"seed {seed}"])
-
-
-def _label(setting: Setting, seed: int | None) -> str:
-    """What tells a run from the others, in few words."""
-    values = ", ".join(map(format_value, setting.values.values()))
-    return values if seed is None else f"{values} seed {setting.recipe.seed + seed}"
-
-
-def _model_folder(setting: Setting, out: Path, key: str, seed: int) -> Path:
-    if setting.model_name is None:
-        return out / "runs" / key / "model"
-    return out / "models" / f"{setting.model_name}-{seed}"
 
 
 def _n_threads(file: Path, n_workers: int, on: str) -> int:
@@ -425,16 +362,11 @@ def _n_threads(file: Path, n_workers: int, on: str) -> int:
     """
     if file.is_file():
         advice = "Delete the study's folder, or set it to the number of threads it began with."
-        n_threads = read_as(file, dict[str, int], advice=advice).get("n_threads", 0)
-        if not 1 <= n_threads <= _MAX_THREADS:
-            raise UserError(f"{file}: damaged (n_threads is {n_threads}). {advice}")
-        return n_threads
+        return read_as(file, _Threads, advice=advice).n_threads
     if on == "ray":
         n_threads = 1  # a run is given one core of the cluster
-    elif n_workers == 1:
-        n_threads = torch.get_num_threads()
     else:
-        n_threads = threads_per_worker(n_workers)
+        n_threads = torch.get_num_threads() if n_workers == 1 else threads_per_worker(n_workers)
     write_json(file, {"n_threads": n_threads})
     return n_threads
 
@@ -464,7 +396,7 @@ Content = TypeVar("Content")
 
 @dataclass(frozen=True)
 class _Part:
-    """What one model answered to the texts of one task in one column, as `study/job.py` writes it;
+    """What one model answered to the texts of one task in one column, as `_answer_test` writes it;
     so are the files below.
     """
 
@@ -473,14 +405,6 @@ class _Part:
     gold: list[int]
     answers: list[int]
     probability: list[float]
-
-    def __post_init__(self) -> None:
-        if not len(self.gold) == len(self.answers) == len(self.probability):
-            raise ValueError("answers to another number of texts")
-        if not all(0 <= place < len(self.labels) for place in (*self.gold, *self.answers)):
-            raise ValueError("an answer that is none of the labels")
-        if not all(0 <= probability <= 1 for probability in self.probability):
-            raise ValueError("a probability that is none")
 
 
 @dataclass(frozen=True)
@@ -494,15 +418,15 @@ class _Facts:
     recipe: Any
     n_train: list[int]
     best_epoch: list[int | None]
+    held_out: list[float | None]
     calibration: dict[str, Calibration]
     notes: list[str]
-    held_out: list[float | None] = field(default_factory=list)  # runs of earlier versions: unknown
 
 
 @dataclass(frozen=True)
 class _Timing:
     seconds_per_step: list[float]
-    machine: dict[str, Any]
+    machine: Json
 
 
 @dataclass(frozen=True)
@@ -526,84 +450,75 @@ class CellAnswers:
 
 
 class RunFiles:
-    """The files of all runs; each is read once. reasons: why a run has no result, by its key."""
+    """The files of all runs; each is read once."""
 
-    def __init__(
-        self, jobs: Mapping[str, RunJob], reasons: Mapping[str, str], seeds: Sequence[int]
-    ) -> None:
-        self.jobs, self.reasons, self.seeds = jobs, reasons, seeds
+    def __init__(self, study: Study, runs: StudyRuns) -> None:
+        self.study, self.runs = study, runs
         self._contents: dict[Path, Any] = {}
+
+    def _jobs(self, setting: Setting) -> dict[str, RunJob]:
+        """The runs of a setting, one a seed, by key."""
+        keys = map(run_key, self.study.recipes(setting))
+        return {key: self.runs.jobs[key] for key in keys}
 
     def failure(self, setting: Setting) -> str | None:
         """Why a setting has no result; None when all its seeds are done."""
-        for seed in self.seeds:
-            key = _key(setting, seed)
-            if not self.jobs[key].is_done():
-                return self.reasons.get(key, "not run yet")
+        for key, job in self._jobs(setting).items():
+            if not job.is_done():
+                failed = self.runs.failures.get(key)
+                return "not run yet" if failed is None else str(failed.error)
         return None
-
-    def failures(self, experiment: Experiment) -> dict[str, str]:
-        """Of all settings without results, by name."""
-        reasons = {setting.name: self.failure(setting) for setting in experiment.grid}
-        return {name: reason for name, reason in reasons.items() if reason is not None}
 
     def cells(self, setting: Setting, test: TestedOn) -> Iterator[tuple[str, str, CellAnswers]]:
         """The answers of a setting's models, (task, column, answers of all seeds)."""
-        by_seed = [self._columns(setting, seed, test) for seed in self.seeds]
-        calibrations = [self._facts(setting, seed).calibration for seed in self.seeds]
+        jobs = self._jobs(setting).values()
+        files = [job.answers_file(key_of_test(test, job.recipe)) for job in jobs]
+        by_seed = [self._read(file, _Answers).columns for file in files]
+        calibrations = [self._read(job.folder / "facts.json", _Facts).calibration for job in jobs]
         for column, tasks in by_seed[0].items():
-            for task in tasks:
+            for task, first in tasks.items():
                 parts = [columns[column][task] for columns in by_seed]
-                temperatures = [one.get(task, Calibration()).temperature for one in calibrations]
-                yield task, column, _cell_answers(task, parts, temperatures)
+                heat = [own.get(task, Calibration()).temperature for own in calibrations]
+                yield (
+                    task,
+                    column,
+                    CellAnswers(
+                        gold=np.array(first.gold),
+                        answers=np.array([part.answers for part in parts]),
+                        probability=np.array([part.probability for part in parts]),
+                        temperature=np.array(heat),
+                        labels=tuple(first.labels),
+                        texts=short_hash(first.texts, task, *first.labels, json.dumps(first.gold)),
+                    ),
+                )
 
-    def notes(self, experiment: Experiment) -> tuple[str, ...]:
-        """What the runs noted, each note once."""
+    def gather(self, experiment: Experiment) -> Json:
+        """What the runs of an experiment noted and measured, or why they did not: all but the
+        answers, as `ExperimentResults` names it.
+        """
+        failed: dict[str, str] = {}
         notes: dict[str, None] = {}  # a set that keeps its order
-        for setting, seed in self._done(experiment):
-            notes |= dict.fromkeys(self._facts(setting, seed).notes)
-        return tuple(notes)
-
-    def held_out(self, experiment: Experiment) -> dict[str, tuple[float | None, ...]]:
-        """The held-out scores of every setting's models, in the epochs that were kept."""
-        found: dict[str, tuple[float | None, ...]] = {}
-        for setting, seed in self._done(experiment):
-            scores = self._facts(setting, seed).held_out
-            found[setting.name] = (*found.get(setting.name, ()), *scores)
-        return found
-
-    def seconds(self, experiment: Experiment) -> dict[str, tuple[float, ...]]:
-        """Seconds per step of every run, by the kind of its setting."""
-        found: dict[str, tuple[float, ...]] = {}
-        for setting, seed in self._done(experiment):
-            times = self._timing(setting, seed).seconds_per_step
-            found[setting.kind] = (*found.get(setting.kind, ()), *times)
-        return found
-
-    def machines(self, experiment: Experiment) -> tuple[dict[str, Any], ...]:
-        """The machines that the runs were timed on, each once."""
-        found = {}
-        for setting, seed in self._done(experiment):
-            if machine := self._timing(setting, seed).machine:
-                found[json.dumps(machine, sort_keys=True)] = machine
-        return tuple(found.values())
-
-    def _done(self, experiment: Experiment) -> Iterator[tuple[Setting, int]]:
+        machines: dict[str, Json] = {}
+        held_out: dict[str, tuple[float | None, ...]] = defaultdict(tuple)
+        seconds: dict[str, tuple[float, ...]] = defaultdict(tuple)
         for setting in experiment.grid:
-            if self.failure(setting) is None:
-                for seed in self.seeds:
-                    yield setting, seed
-
-    def _columns(self, setting: Setting, seed: int, test: TestedOn) -> dict[str, dict[str, _Part]]:
-        job = self.jobs[_key(setting, seed)]
-        file = job.answers_file(key_of_test(test, job.recipe))
-        return self._read(file, _Answers).columns
-
-    def _facts(self, setting: Setting, seed: int) -> _Facts:
-        return self._read(self.jobs[_key(setting, seed)].folder / "facts.json", _Facts)
-
-    def _timing(self, setting: Setting, seed: int) -> _Timing:
-        return self._read(self.jobs[_key(setting, seed)].folder / "timing.json", _Timing)
+            if (reason := self.failure(setting)) is not None:
+                failed[setting.name] = reason
+                continue
+            for job in self._jobs(setting).values():
+                facts = self._read(job.folder / "facts.json", _Facts)
+                timing = self._read(job.folder / "timing.json", _Timing)
+                notes |= dict.fromkeys(facts.notes)
+                held_out[setting.name] += tuple(facts.held_out)
+                seconds[setting.kind] += tuple(timing.seconds_per_step)
+                machines[json.dumps(timing.machine, sort_keys=True)] = timing.machine
+        return {
+            "notes": tuple(notes),
+            "seconds_per_step": dict(seconds),
+            "machines": tuple(machines.values()),
+            "failed": failed,
+            "held_out": dict(held_out),
+        }
 
     def _read(self, file: Path, kind: type[Content]) -> Content:
         if file not in self._contents:
@@ -611,20 +526,3 @@ class RunFiles:
             self._contents[file] = read_as(file, kind, advice=advice)
         content: Content = self._contents[file]
         return content
-
-
-def _key(setting: Setting, seed: int) -> str:
-    return run_key(setting.recipe.changed(seed=setting.recipe.seed + seed))
-
-
-def _cell_answers(task: str, parts: Sequence[_Part], temperatures: Sequence[float]) -> CellAnswers:
-    """parts: what each seed's file says about one cell."""
-    first = parts[0]
-    return CellAnswers(
-        gold=np.array(first.gold),
-        answers=np.array([part.answers for part in parts]),
-        probability=np.array([part.probability for part in parts]),
-        temperature=np.array(temperatures),
-        labels=tuple(first.labels),
-        texts=short_hash(first.texts, task, *first.labels, json.dumps(first.gold)),
-    )

@@ -185,7 +185,7 @@ def _by_predictor(predictor: Predictor) -> Answer:
     task = next(iter(predictor.tasks))
 
     def answer(texts: Sequence[str]) -> list[str]:
-        return [one.answers[task].label for one in predictor.predict(list(texts))]
+        return [str(one.answers[task].label) for one in predictor.predict(list(texts))]
 
     return answer
 
@@ -218,7 +218,8 @@ def _by_transformers(model: Model, device: str | None) -> Answer:
         encoder = AutoModel.from_pretrained(folder, attn_implementation="sdpa").eval()
     encoder.pooler = None  # its output is not read; it would only cost time
     task = next(iter(classifier.tasks))
-    output, labels = classifier.heads.get_submodule(task).output, classifier.tasks[task].labels
+    head: Any = classifier.heads[task]
+    labels = classifier.tasks[task].labels
     padding = classifier.encoder.spec.padding_piece
     encoder = encoder.to(device or "cpu")
 
@@ -234,7 +235,7 @@ def _by_transformers(model: Model, device: str | None) -> Answer:
         else:
             counted = live[:, :, None].to(hidden.dtype)
             read = (hidden * counted).sum(1) / counted.sum(1)
-        return [labels[place] for place in output.to(hidden.device)(read).argmax(1).tolist()]
+        return [labels[place] for place in head.output.to(hidden.device)(read).argmax(1).tolist()]
 
     def answer(texts: Sequence[str]) -> list[str]:
         found: list[str] = []

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,15 +21,16 @@ import numpy as np
 from litotes.core.errors import UserError
 from litotes.core.numbers import Floats
 from litotes.core.values import grouped
-from litotes.evaluation.cross_matrix import CrossMatrix, MatrixCell, make_cell
+from litotes.evaluation.cross_matrix import CrossMatrix, MatrixCell, Place, make_cell
+from litotes.evaluation.scores import Json
 from litotes.evaluation.significance import (
-    SIGNIFICANT,
     Difference,
     Estimate,
+    Tested,
+    correct,
     difference,
     estimate_mean,
     find_patterns,
-    holm,
     scores_of,
     text_bootstrap,
 )
@@ -43,9 +44,6 @@ from litotes.study.plan import (
     label_values,
 )
 from litotes.study.runs import CellAnswers, RunFiles, StudyRuns, load_once
-
-Place = tuple[str, str]
-"""Row and column."""
 
 
 @dataclass(frozen=True)
@@ -93,9 +91,8 @@ class ScoreTable:
 
     def published_cells(self) -> list[tuple[MatrixCell, float, bool]]:
         """The cells that have a published score, the score, and whether our interval holds it."""
-        cells = [cell for cell in self.matrix.cells if cell.place in self.published]
-        scores = [self.published[cell.place] for cell in cells]
-        return [(one, value, one.holds(value)) for one, value in zip(cells, scores, strict=True)]
+        known = [(cell, self.published.get(cell.place)) for cell in self.matrix.cells]
+        return [(cell, score, cell.holds(score)) for cell, score in known if score is not None]
 
 
 Tables = Mapping[str, Sequence[ScoreTable]]
@@ -119,26 +116,27 @@ def _tables_of(
 ) -> Iterator[ScoreTable]:
     """One per task, of settings that differ in their rows alone."""
     first, figure = settings[0], experiment.settings.figure
-    reasons = {setting.row: files.failure(setting) for setting in settings}
-    failed = {row: reason for row, reason in reasons.items() if reason is not None}
+    rows = tuple(setting.row for setting in settings)
+    failed: dict[str, str] = {}
     answers: dict[str, dict[Place, CellAnswers]] = {}
     for setting in settings:
-        if setting.row not in failed:
-            for task, column, cell in files.cells(setting, test):
-                answers.setdefault(task, {})[setting.row, column] = cell
+        if (reason := files.failure(setting)) is not None:
+            failed[setting.row] = reason
+            continue
+        for task, column, cell in files.cells(setting, test):
+            answers.setdefault(task, {})[setting.row, column] = cell
     for task, by_place in answers.items():
         cells = [
             make_cell(*place, own.gold, own.answers, own.n_classes, seed=study.bootstrap_seed)
             for place, own in by_place.items()
         ]
-        columns = tuple(sorted({cell.tested_on for cell in cells}))
-        axis = test.by_name or test.by
-        matrix = CrossMatrix(task, axis, tuple(reasons), columns, tuple(cells))
+        columns = tuple(sorted({column for _, column in by_place}))
+        matrix = CrossMatrix(task, test.by_name or test.by, rows, columns, tuple(cells))
         published: Mapping[Place, float] = {}
         if study.published is not None and figure is not None:
             values = map(format_value, first.shared.values())
             labels = [*values, test.label(), first.recipe.model.head]
-            published = study.published.scores_for(figure, task, labels=labels, rows=reasons)
+            published = study.published.scores_for(figure, task, labels=labels, rows=rows)
         corpus = load_once(test.data or first.recipe.data.source).name
         yield ScoreTable(first.shared, test.label(), matrix, by_place, published, failed, corpus)
 
@@ -157,7 +155,7 @@ class ExperimentResults:
     comparisons: tuple[Comparison, ...]
     notes: tuple[str, ...]
     seconds_per_step: Mapping[str, tuple[float, ...]]
-    machines: tuple[Mapping[str, Any], ...] = ()
+    machines: tuple[Json, ...] = ()
     failed: Mapping[str, str] = field(default_factory=dict)
     held_out: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
 
@@ -168,22 +166,10 @@ class ExperimentResults:
 
 def read_results(study: Study, runs: StudyRuns) -> tuple[ExperimentResults, ...]:
     """The results of all experiments, from what their runs have written."""
-    files = RunFiles(runs.jobs, runs.reasons(), study.seeds)
-    tables = {
-        experiment.settings.name: tuple(make_tables(experiment, study, files))
-        for experiment in study.experiments
-    }
+    files = RunFiles(study, runs)
+    tables = {one.settings.name: tuple(make_tables(one, study, files)) for one in study.experiments}
     return tuple(
-        ExperimentResults(
-            experiment=one,
-            tables=tables[one.settings.name],
-            comparisons=compare(one, tables),
-            notes=files.notes(one),
-            seconds_per_step=files.seconds(one),
-            machines=files.machines(one),
-            failed=files.failures(one),
-            held_out=files.held_out(one),
-        )
+        ExperimentResults(one, tables[one.settings.name], compare(one, tables), **files.gather(one))
         for one in study.experiments
     )
 
@@ -201,26 +187,27 @@ class CellPair:
     system: str
     baseline: str
     table: ScoreTable
-    row: str
-    column: str
-    own: CellAnswers
+    place: Place
     theirs: CellAnswers
     elsewhere: str | None = None
 
+    @property
+    def own(self) -> CellAnswers:
+        return self.table.answers[self.place]
+
     def difference(self) -> Difference:
-        if self.own.texts != self.theirs.texts:
+        own, theirs = self.own, self.theirs
+        if own.texts != theirs.texts:
             raise UserError(
                 f"{self.system} and {self.baseline} were not tested on the same texts; they cannot"
                 " be compared."
             )
-        return difference(self.own.gold, self.own.answers, self.theirs.answers, self.own.n_classes)
+        return difference(own.gold, own.answers, theirs.answers, own.n_classes)
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """Two systems on the same texts; `adjusted_p` is Holm's over all comparisons of the experiment.
-    elsewhere: as in CellPair.
-    """
+class Comparison(Tested):
+    """Two systems on the same texts. elsewhere: as in CellPair."""
 
     system: str
     baseline: str
@@ -231,10 +218,6 @@ class Comparison:
     difference: Difference
     adjusted_p: float
     elsewhere: str | None = None
-
-    @property
-    def is_significant(self) -> bool:
-        return self.adjusted_p < SIGNIFICANT
 
     @property
     def estimate(self) -> Estimate:
@@ -251,15 +234,11 @@ class Comparison:
 
 def compare(experiment: Experiment, tables: Tables) -> tuple[Comparison, ...]:
     """Every pair that the experiment asks for, with Holm's correction over all of them together."""
-    pairs = find_pairs(experiment, tables)
-    differences = [pair.difference() for pair in pairs]
-    adjusted = holm([one.p for one in differences])
     found = []
-    for one, own, p in zip(pairs, differences, adjusted, strict=True):
-        test = one.table.test
-        places = (one.system, one.baseline, *test, one.row, one.column)
-        found.append(Comparison(*places, own, p, one.elsewhere))
-    return tuple(found)
+    for one in find_pairs(experiment, tables):
+        places = (one.system, one.baseline, *one.table.test, *one.place)
+        found.append(Comparison(*places, one.difference(), 1.0, one.elsewhere))
+    return tuple(correct(found, p_of=lambda one: one.difference.p))
 
 
 def find_pairs(experiment: Experiment, tables: Tables) -> list[CellPair]:
@@ -276,18 +255,20 @@ def _within(experiment: Experiment, tables: Sequence[ScoreTable]) -> Iterator[Ce
     for table in tables:
         if path == experiment.settings.rows:
             baseline = format_value(first)
-            for (row, column), own in table.answers.items():
+            for row, column in table.answers:
                 theirs = table.answers.get((baseline, column))
                 if row != baseline and theirs is not None:
-                    yield CellPair(row, baseline, table, row, column, own, theirs)
+                    yield CellPair(row, baseline, table, (row, column), theirs)
         elif table.values[path] != first:
             others = {key: value for key, value in table.values.items() if key != path}
             rest = f" ({label_values(others)})" if others else ""
-            names = [label_value(path, value) + rest for value in (table.values[path], first)]
+            system, baseline = (
+                label_value(path, one) + rest for one in (table.values[path], first)
+            )
             wanted = {**table.values, path: first}, table.test
             for other in tables:
                 if (dict(other.values), other.test) == wanted:
-                    yield from _cell_by_cell(*names, table, other.answers)
+                    yield from _cell_by_cell(system, baseline, table, other.answers)
 
 
 def _against(experiment: Experiment, tables: Tables) -> Iterator[CellPair]:
@@ -295,7 +276,8 @@ def _against(experiment: Experiment, tables: Tables) -> Iterator[CellPair]:
     name = experiment.settings.name
     for table in tables[name]:
         for other_name in experiment.settings.against:
-            other = find_table(tables[other_name], *table.test)
+            same_test = (other for other in tables[other_name] if other.test == table.test)
+            other = next(same_test, None)
             if other is not None:
                 answers = dict(other.answers)
                 if len(other.matrix.rows) == 1:  # that row for each of ours
@@ -306,11 +288,6 @@ def _against(experiment: Experiment, tables: Tables) -> Iterator[CellPair]:
                 yield from _cell_by_cell(*names, table, answers, elsewhere=other_name)
 
 
-def find_table(tables: Sequence[ScoreTable], task: str, tested_on: str) -> ScoreTable | None:
-    """The first table of a task and test."""
-    return next((table for table in tables if table.test == (task, tested_on)), None)
-
-
 def _cell_by_cell(
     system: str,
     baseline: str,
@@ -319,9 +296,9 @@ def _cell_by_cell(
     *,
     elsewhere: str | None = None,
 ) -> Iterator[CellPair]:
-    for place, own in table.answers.items():
+    for place in table.answers:
         if place in others:
-            yield CellPair(system, baseline, table, *place, own, others[place], elsewhere)
+            yield CellPair(system, baseline, table, place, others[place], elsewhere)
 
 
 # Over whole tables
@@ -341,9 +318,6 @@ class OverallDifference:
     n_cells: int
     difference: Estimate
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 def overall_differences(experiment: Experiment, tables: Tables) -> tuple[OverallDifference, ...]:
     """The experiment's comparisons, each over a whole table."""
@@ -351,12 +325,12 @@ def overall_differences(experiment: Experiment, tables: Tables) -> tuple[Overall
         find_pairs(experiment, tables),
         lambda pair: (pair.system, pair.baseline, *pair.table.test, pair.elsewhere),
     )
-    return tuple(
-        OverallDifference(
-            *key, len(pairs), difference_of([(pair.own, pair.theirs) for pair in pairs])
-        )
-        for key, pairs in groups.items()
-    )
+    found = []
+    for key, pairs in groups.items():
+        own = _evenly([pair.own for pair in pairs], 1.0)
+        theirs = _evenly([pair.theirs for pair in pairs], -1.0)
+        found.append(OverallDifference(*key, len(pairs), weighted_sum([*own, *theirs])))
+    return tuple(found)
 
 
 def mean_of(*tables: ScoreTable) -> Estimate:
@@ -369,36 +343,25 @@ def home_less_elsewhere(*tables: ScoreTable) -> Estimate | None:
 
     None where there are not both.
     """
-    home: list[CellAnswers] = []
-    elsewhere: list[CellAnswers] = []
+    parts: dict[bool, list[CellAnswers]] = {True: [], False: []}
     for table in tables:
         if table.matrix.at_home is not None:
             for (row, column), answers in table.answers.items():
-                (home if row == column else elsewhere).append(answers)
-    if not home or not elsewhere:
+                parts[row == column].append(answers)
+    if not parts[True] or not parts[False]:
         return None
-    return weighted_sum([*_evenly(home, 1.0), *_evenly(elsewhere, -1.0)])
-
-
-def difference_of(pairs: Sequence[tuple[CellAnswers, CellAnswers]]) -> Estimate:
-    """First less second of each pair, mean over the pairs."""
-    own = _evenly([first for first, _ in pairs], 1.0)
-    theirs = _evenly([second for _, second in pairs], -1.0)
-    return weighted_sum([*own, *theirs])
+    return weighted_sum([*_evenly(parts[True], 1.0), *_evenly(parts[False], -1.0)])
 
 
 def less_published(*tables: ScoreTable) -> Estimate | None:
     """Ours less the published scores, mean over the cells that have both."""
-    both = [
-        (own, table.published[place])
-        for table in tables
-        for place, own in table.answers.items()
-        if place in table.published
-    ]
-    if not both:
-        return None
-    ours = weighted_sum(_evenly([own for own, _ in both], 1.0))
-    return ours.less(float(np.mean([score for _, score in both])))
+    ours, theirs = [], []
+    for table in tables:
+        for place, own in table.answers.items():
+            if place in table.published:
+                ours.append(own)
+                theirs.append(table.published[place])
+    return weighted_sum(_evenly(ours, 1.0)).less(float(np.mean(theirs))) if ours else None
 
 
 def weighted_sum(parts: Sequence[Weighted]) -> Estimate:
