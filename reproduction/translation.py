@@ -15,9 +15,6 @@ directions × 3 weightings × 5 seeds), 15 at a time on 16 cores; --mps lets the
 same time where NVIDIA's service can be started, and goes on without it where not. One file is
 written per command, OUT/multi30k.json and so on, anew after every finished run: a run whose file
 lies in --work is not repeated, and --stop-after SECONDS starts no new run after so long.
-
-BLEU, chrF and sentiment need sacrebleu and the built-in model, which such a machine may lack:
-`python -m reproduction.translation_page` adds them afterwards, and writes the page.
 """
 
 from __future__ import annotations

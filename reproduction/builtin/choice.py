@@ -1,27 +1,10 @@
-"""The second edition of the built-in model: several students and the first edition in one.
-
-    python -m reproduction.builtin_students DATA runs/students
-    python -m reproduction.builtin_mixture runs/students/students DATA OUT
-    python reproduction/builtin_model.py OUT/model DATA --edition 2
-
-    weights = Σ n_i w_i / Σ n_i          a greedy soup: Wortsman et al. 2022, arXiv 2203.05482
-
-Students have learned from the texts that were written for this project, the first edition has not;
-on texts of other kinds a mixture is better than each. It begins with the best student and takes in
-whatever improves it most, students or the first edition, until nothing does. What is better is
-judged by texts that none has learned from: reserved ones of `contrast` and `asides`, comments of
-BESSTIE and tweets of TweetEval irony, of neither the test texts. On them the line between literal
-and sarcastic is drawn as well. The line between negative and positive stays where texts without
-sentiment lie. A mixture that loses more than half a point against the first edition in a set of
-another kind is taken only where all do. OUT: the model, and mixture.json with what each scored.
-"""
+"""Lines, temperatures and scores of candidates, on texts that none of them has learned from."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,35 +12,26 @@ from typing import Any
 import numpy as np
 import torch
 
-from litotes.core.numbers import Floats, counted, macro_f1
+from litotes.core.numbers import Floats, macro_f1
 from litotes.core.storage import write_json
 from litotes.data.corpus import Corpus
 from litotes.encoder.packing import TextSet, make_text_set
 from litotes.evaluation.reliability import reliability
-from litotes.model.builtin import edition_folder
 from litotes.model.calibration import Calibration
-from litotes.model.checkpoint import Model, average_models, load_model, save_model
-from litotes.model.folder import is_model_folder
-from litotes.training.distillation.plan import DistillPlan
+from litotes.model.checkpoint import Model, average_models
 from litotes.training.inputs import Inputs, all_logits
 from litotes.training.losses import has_label
-from reproduction.builtin_more_texts import ours_and_older
-from reproduction.builtin_students import N_KEPT_APART, kept_apart, make_plan
+from reproduction.builtin.texts import RESERVED
 from reproduction.roc import roc_area
 
-FIRST = "first edition"
-N_MOST = 8
-"""Parts of a mixture."""
 MOVED = ("sarcasm",)
 """Tasks whose line is drawn anew."""
-RESERVED = "reserved"
 MOST_LOST = 0.005
-"""Of macro-F1, in a set of another kind, against the first edition."""
+"""Of macro-F1, in a set of another kind, against the model there was."""
 LINES = np.linspace(-2.0, 2.0, 81)
 TEMPERATURES = np.geomspace(0.5, 3.0, 61)
 N_RESAMPLES = 99
 FITTED = "The line between literal and sarcastic, and temperatures, were fitted on"
-
 Parts = tuple[str, ...]
 """Names of models, each as often as it counts."""
 Found = Mapping[str, Any]
@@ -96,78 +70,13 @@ class Leads:
 BySet = Mapping[str, Leads]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("students", type=Path, help="a folder of folders with a model each")
-    parser.add_argument("data", type=Path)
-    parser.add_argument("out", type=Path)
-    options = parser.parse_args()
-    corpora = texts_of_none(options.data, make_plan(options.data, options.out, "minilm"))
-    models = {
-        folder.name: load_model(folder / "model")
-        for folder in sorted(options.students.iterdir())
-        if is_model_folder(folder / "model")
-    }
-    first = models[FIRST] = load_model(edition_folder(1))
-    texts = tokenize(corpora, first)
-    tried: dict[Parts, Found] = {}
-
-    def look_at(parts: Parts) -> Found:
-        found = tried[parts] = look(mix(models, parts), texts)
-        write_tried(options.out / "mixture.json", tried)
-        print(" + ".join(parts), found["mean"], found["scores"], flush=True)
-        return found
-
-    chosen = mix_greedily(list(models), look_at)
-    write_tried(options.out / "mixture.json", tried, chosen=list(chosen))
-    print(f"The best: {' + '.join(chosen)}", flush=True)
-    about = _about(chosen, sum(tried[chosen]["n_texts"].values()))
-    model = finish(mix(models, chosen), tried[chosen], about)
-    save_model(model, options.out / "model", card="")
-
-
 def write_tried(file: Path, tried: Mapping[Parts, Found], **more: Any) -> None:
     kept = {" + ".join(parts): found for parts, found in tried.items()}
     write_json(file, {"tried": kept, **more})
 
 
-def mix_greedily(names: Sequence[str], look_at: Callable[[Parts], Found]) -> Parts:
-    """The parts of the best mixture that one comes to by adding one part at a time."""
-    known: dict[Parts, Found] = {(name,): look_at((name,)) for name in names}
-    first = known[FIRST,]["scores"]
-
-    def worth(parts: Parts) -> tuple[bool, float]:
-        return is_harmless(known[parts]["scores"], first), known[parts]["mean"]
-
-    best = max((parts for parts in known if parts != (FIRST,)), key=worth)
-    while len(best) < N_MOST:
-        for name in names:
-            parts = in_order((*best, name))
-            if len(set(parts)) > 1 and parts not in known:
-                known[parts] = look_at(parts)
-        better = max(known, key=worth)
-        if better == best or len(better) <= len(best):
-            break
-        best = better
-    return best
-
-
-def in_order(parts: Parts) -> Parts:
-    """The first edition last: pruning and facts are those of the first part."""
-    return tuple(sorted(parts, key=lambda name: (name == FIRST, name)))
-
-
 def mix(models: Mapping[str, Model], parts: Parts) -> Model:
     return average_models([models[name] for name in parts])
-
-
-def texts_of_none(data: Path, plan: DistillPlan, n_most: int = N_KEPT_APART) -> dict[str, Corpus]:
-    """Texts that no part has learned from; of the first edition only those surely that were
-    written later. n_most: of each other kind.
-    """
-    sets = kept_apart(data, plan, n_most)
-    ours, _ = ours_and_older(sets[RESERVED])
-    return sets | {RESERVED: replace(sets[RESERVED], examples=tuple(ours))}
 
 
 def tokenize(corpora: Mapping[str, Corpus], model: Model) -> dict[str, TextSet]:
@@ -249,7 +158,7 @@ def choose_temperature(sets: BySet, line: float) -> float:
 
 
 def is_harmless(scores: Mapping[str, float], first: Mapping[str, float]) -> bool:
-    """Whether no set of another kind loses more than it may against the first edition."""
+    """Whether no set of another kind loses more than it may against the model there was."""
     others = [which for which in scores if not which.startswith(RESERVED)]
     return all(scores[which] >= first[which] - MOST_LOST for which in others)
 
@@ -267,16 +176,6 @@ def finish(model: Model, found: Found, about: str) -> Model:
     return replace(model, calibration=calibration, facts=_facts(model.facts, about))
 
 
-def _about(parts: Parts, n_texts: int) -> str:
-    n_first = sum(name == FIRST for name in parts)
-    students = counted(len(set(parts) - {FIRST}), "student")
-    return (
-        f"The mean of {students} of six cross-fitted mpnet teachers"
-        + (f" and, for {n_first / len(parts):.2g}, of the first edition" if n_first else "")
-        + f". {fitted_on(n_texts)}"
-    )
-
-
 def fitted_on(n_texts: int) -> str:
     return f"{FITTED} {n_texts:,} texts that none of them has learned from."
 
@@ -289,7 +188,3 @@ def _facts(facts: Mapping[str, Any], about: str) -> dict[str, Any]:
     text = json.dumps(found | {"notes": [*kept, about]}, ensure_ascii=False)
     clean: dict[str, Any] = json.loads(re.sub(r':/[^"+ ]*/([\w-]+)(?=["+ ])', r":data/\1", text))
     return clean
-
-
-if __name__ == "__main__":
-    main()

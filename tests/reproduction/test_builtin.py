@@ -1,4 +1,4 @@
-"""reproduction/imitation.py: what is imitated, and by whom; students, to their answers."""
+"""Students of the built-in model, and the choice among them."""
 
 from __future__ import annotations
 
@@ -9,42 +9,54 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
+from litotes.core.numbers import confusion, macro_f1
 from litotes.core.progress import ignore_progress
 from litotes.encoder import pretrained
 from litotes.model.checkpoint import Model, load_model
 from litotes.model.classifier import Classifier
-from reproduction import imitation
-from reproduction.builtin_variants import (
+from reproduction.builtin import imitation
+from reproduction.builtin.__main__ import (
     AS_GOOD,
-    FIRST,
+    BEFORE,
     LAST_PASS,
     MIXTURES,
     STUDENTS,
     TRAINED_ON,
     choose,
 )
-from reproduction.imitated_texts import ASKED, N_FOLDS, OLDER, OWN, VARIANT, Row
-from reproduction.imitation import (
+from reproduction.builtin.choice import (
+    Leads,
+    _facts,
+    choose_temperature,
+    draw_line,
+    is_harmless,
+)
+from reproduction.builtin.imitation import (
     TASKS,
     TEXTS,
+    LastPass,
     Student,
     StudentJob,
     TeacherJob,
     answer,
+    batches_by_length,
     chosen_places,
     imitated_shares,
     load_leads,
+    pad,
     run_student,
     run_teacher,
     save_answers,
     soft_answers,
     text_set,
+    train_padded,
 )
-from reproduction.imitation_on_cpu import LastPass, batches_by_length, pad, train_padded
+from reproduction.builtin.texts import ASKED, N_FOLDS, OLDER, OWN, VARIANT, Row
 
 ROWS = [
     Row("it is great", OWN, older=False, fold=0, sentiment=1.0, sarcasm=0.0),
@@ -168,16 +180,91 @@ def test_mixtures_are_of_students_that_there_are() -> None:
     assert len({student.seed for student in STUDENTS.values()}) == len(STUDENTS)
 
 
+def test_scores_of_many_lines_are_those_of_each() -> None:
+    generator = np.random.default_rng(0)
+    gold = generator.integers(0, 2, 50)
+    lead = generator.normal(0, 1, 50)
+    lines = np.array([-9.0, -0.4, lead[7], 0.0, 9.0])  # one that a text lies on
+    found = Leads(lead, gold).scores(lines)
+    for line, score in zip(lines, found, strict=True):
+        assert score == pytest.approx(macro_f1(confusion(gold, lead > line, 2)))
+
+
+def test_the_line_lies_where_the_mean_over_sets_is_best() -> None:
+    generator = np.random.default_rng(1)
+    gold = np.arange(400) % 2
+    lead = np.where(gold == 1, 2.0, -1.0) + generator.normal(0, 0.3, 400)
+    assert draw_line({"one": Leads(lead, gold)}) == pytest.approx(0.5, abs=0.3)
+
+
+def test_a_large_set_counts_no_more_than_a_small_one() -> None:
+    """Ten times the same texts draw the line where they do once."""
+    generator = np.random.default_rng(2)
+    gold = np.arange(300) % 2
+    one = Leads(np.where(gold == 1, 1.0, -1.0) + generator.normal(0, 1, 300), gold)
+    other = Leads(np.where(gold == 1, 2.0, 0.0) + generator.normal(0, 1, 300), gold)
+    many = Leads(np.tile(other.lead, 10), np.tile(other.gold, 10))
+    assert draw_line({"a": one, "b": many}) == pytest.approx(
+        draw_line({"a": one, "b": other}), abs=0.25
+    )
+
+
+def test_the_temperature_is_that_of_the_sets_together() -> None:
+    """Answers that are twice as sure as they may be, in a large set and a small one."""
+    generator = np.random.default_rng(3)
+
+    def drawn(n: int, sure: float) -> Leads:
+        true = generator.normal(0, 2, n)
+        gold = (generator.random(n) < 1 / (1 + np.exp(-true))).astype(np.int64)
+        return Leads(sure * true + 0.5, gold)
+
+    both = {"one": drawn(20_000, 2.0), "other": drawn(4000, 2.0)}
+    assert choose_temperature(both, 0.5) == pytest.approx(2, rel=0.1)
+    assert both["one"].calibration_error(0.5, 2.0) < 0.01 < both["one"].calibration_error(0.5, 1.0)
+    apart = {"one": drawn(20_000, 2.0), "other": drawn(20_000, 1.0)}
+    assert 1 < choose_temperature(apart, 0.5) < 2
+
+
+def test_the_area_is_how_often_the_second_class_leads() -> None:
+    lead, gold = np.array([0.0, 1.0, 1.0, 2.0]), np.array([0, 0, 1, 1])
+    assert Leads(lead, gold).area() == pytest.approx(3.5 / 4)  # of four pairs one is even
+    assert Leads(-lead, gold).area() == pytest.approx(0.5 / 4)
+
+
+def found(reserved: float, elsewhere: float) -> dict[str, Any]:
+    scores = {"reserved, sarcasm": reserved, "other tweets, sarcasm": elsewhere}
+    return {"scores": scores, "mean": (reserved + elsewhere) / 2}
+
+
+def test_only_sets_of_another_kind_must_not_lose() -> None:
+    first = found(0.9, 0.6)["scores"]
+    assert is_harmless(found(0.1, 0.596)["scores"], first)
+    assert not is_harmless(found(0.95, 0.594)["scores"], first)
+
+
+def test_facts_do_not_tell_where_data_lay() -> None:
+    facts = {
+        "recipe": {"data": {"source": "vader:/a/b/vader + sampler", "avoid": ["x:/a/b/glue"]}},
+        "history": [1, 2],
+        "notes": ["kept", "Distilled from 6 teachers (/a/b/mpnet)."],
+    }
+    clean = _facts(facts, "a mixture")
+    assert clean == {
+        "recipe": {"data": {"source": "vader:data/vader + sampler", "avoid": ["x:data/glue"]}},
+        "notes": ["kept", "a mixture"],
+    }
+
+
 def test_of_those_that_are_as_good_the_larger_area_is_chosen() -> None:
     def found(mean: float, area: float, elsewhere: float = 0.6) -> dict[str, Any]:
         return {"mean": mean, "area": area, "scores": {"other tweets, sarcasm": elsewhere}}
 
     tried = {
-        (FIRST,): found(0.9, 0.99),
+        (BEFORE,): found(0.9, 0.99),
         ("a",): found(0.73, 0.80),
         ("b",): found(0.73 - AS_GOOD / 2, 0.81),
         ("c",): found(0.73 - 2 * AS_GOOD, 0.82),
         ("d",): found(0.75, 0.83, elsewhere=0.5),
     }
     assert choose(tried) == ("b",)
-    assert choose({(FIRST,): found(0.9, 0.99), ("d",): found(0.7, 0.8, elsewhere=0.5)}) == ("d",)
+    assert choose({(BEFORE,): found(0.9, 0.99), ("d",): found(0.7, 0.8, elsewhere=0.5)}) == ("d",)

@@ -1,8 +1,7 @@
 """Teachers that are asked about hundreds of thousands of texts, and students that imitate them.
 
-What is learned and what is asked is in `imitated_texts`. Each teacher learns from all folds but
-one, by what people said, and answers everything. To a text of the teachers' own a student answers
-the mean of
+What is learned and what is asked is in `texts`. Each teacher learns from all folds but one, by what
+people said, and answers everything. To a text of the teachers' own a student answers the mean of
 
     what people said   and   what the one teacher answered that has not learned from its fold
 
@@ -10,29 +9,35 @@ and to a variant, of which people have said nothing, what all teachers answered 
 
     l = Σ_task KL(p_task ‖ q_task)
 
-A folder has the texts, the answers by teacher, and a folder for each student.
+The last pass begins with the mean of some students and runs on a CPU: steps are taken by
+`transformers` in bfloat16 over padded texts of like length, without dropout, for no text is read
+twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers import BertConfig, BertModel
 
 from litotes.core.machine import choose_device
 from litotes.core.progress import Watch
 from litotes.core.values import Example
 from litotes.data.corpus import SARCASM, SENTIMENT
 from litotes.encoder import pretrained
+from litotes.encoder.families import config_from_spec
 from litotes.encoder.packing import TextSet, make_text_set
-from litotes.encoder.tokenizer import PieceTokenizer
-from litotes.model.builtin import edition_folder
-from litotes.model.checkpoint import Model, load_model, save_model
+from litotes.encoder.pretrained import load_family_tensors, to_family_tensors
+from litotes.encoder.tokenizer import Pieces, PieceTokenizer
+from litotes.model.checkpoint import Model, average_models, load_model, save_model
 from litotes.model.classifier import Classifier
 from litotes.training.classification import Classification
 from litotes.training.distillation.plan import DistillRecipe
@@ -42,16 +47,24 @@ from litotes.training.losses import SoftAnswers
 from litotes.training.objective import RunContext, autocast
 from litotes.training.recipe import TrainingSettings
 from litotes.training.trainer import Trainer
-from reproduction.builtin_students import RECIPE
-from reproduction.imitated_texts import ASKED, N_FOLDS, OLDER, VARIANT, Row, read_texts
+from reproduction.builtin.texts import ASKED, N_FOLDS, OLDER, RECIPE, VARIANT, Row, read_texts
+
+
+class PrintedProgress:
+    """Prints a line when another job is done, not for every look at the workers."""
+
+    def __init__(self) -> None:
+        self.last: tuple[str, int] | None = None
+
+    def __call__(self, what: str, done: int, total: int, note: str) -> None:
+        if self.last != (what, done):
+            print(f"{what}: {done} of {total} {note}", file=sys.stderr, flush=True)
+        self.last = what, done
+
 
 TASKS = {task.name: task for task in (SENTIMENT, SARCASM)}
 TEXTS, ANSWERS = "texts.jsonl.gz", "answers.safetensors"
 STUDENTS_FOLDER = "students"
-FIRST = 1
-"""The edition whose ears hear strangers' sarcasm best."""
-LATEST = 4
-"""The edition whose facts a student begins with."""
 SMALLEST = 1e-4
 """Of a probability to be imitated."""
 TEACHER_SETTINGS = TrainingSettings(
@@ -69,9 +82,9 @@ TEACHER_SETTINGS = TrainingSettings(
 class Student:
     """What students differ in.
 
-    begins_as: an encoder, or the number of an edition. n_variants: of all of them; None: all.
-    share: of the teacher against what else is known of a text. ears: of the first edition, how much
-    they count for the sarcasm of older texts. older: how often they are read, ours once.
+    begins_as: an encoder, or `builtin`. n_variants: of all of them; None: all. share: of the
+    teacher against what else is known of a text. ears: how much the model whose ears are asked
+    counts for the sarcasm of older texts. older: how often they are read, ours once.
     """
 
     seed: int
@@ -89,7 +102,7 @@ N_PER_STEP = 256
 
 @dataclass(frozen=True)
 class TeacherJob:
-    """A teacher that does not learn from `fold`; fold None: the first edition, which is asked."""
+    """A teacher that does not learn from `fold`; None: the ears, which are only asked."""
 
     out: Path
     fold: int | None
@@ -129,7 +142,7 @@ def run_teacher(job: TeacherJob, watch: Watch) -> None:
     """Trains on the other folds and answers every text; keeps the answers alone."""
     rows, device = read_texts(job.out / TEXTS), choose_device(job.device)
     if job.fold is None:
-        model = load_model(edition_folder(FIRST))
+        model = load_model(job.teacher)
         classifier, tokenizer = model.classifier.to(device), model.tokenizer
     else:
         source = pretrained.load(job.teacher)
@@ -175,13 +188,14 @@ def run_student(job: StudentJob, watch: Watch) -> None:
 
 
 def begin(student: Student) -> Model:
-    if student.begins_as.isdigit():
-        return load_model(edition_folder(int(student.begins_as)))
+    builtin = load_model("builtin")
+    if student.begins_as == "builtin":
+        return builtin
     source = pretrained.load(student.begins_as)
     torch.manual_seed(student.seed)
     classifier = Classifier(source.encoder, list(TASKS.values()), head="linear", dropout=0.1)
-    facts = load_model(edition_folder(LATEST)).facts  # of the same texts; the rest is written anew
-    return Model(classifier, source.tokenizer, source.name, source.sha256, {}, facts)
+    # its facts are of the same texts; the rest is written anew
+    return Model(classifier, source.tokenizer, source.name, source.sha256, {}, builtin.facts)
 
 
 def chosen_places(rows: Sequence[Row], student: Student) -> list[int]:
@@ -223,7 +237,7 @@ def imitated_shares(rows: Sequence[Row], out: Path, student: Student) -> dict[st
 
 
 def mix_ears(taught: Tensor, rows: Sequence[Row], heard: Tensor, share: float) -> Tensor:
-    """The first edition's answers to older texts, moved to how rare sarcasm is in their source."""
+    """The ears' answers to older texts, moved to how rare sarcasm is in their source."""
     heard = heard.clamp(SMALLEST, 1 - SMALLEST)
     moved = heard
     for source, stated in DistillRecipe.read(RECIPE).distill.prevalence.items():
@@ -290,3 +304,124 @@ def load_leads(folder: Path) -> dict[str, Tensor]:
 
 def load_shares(folder: Path) -> dict[str, Tensor]:
     return {task: lead.sigmoid() for task, lead in load_leads(folder).items()}
+
+
+N_PER_PADDED_STEP = 128
+N_SORTED = 64
+"""Steps whose texts are sorted by length together."""
+WARMUP = 0.03
+SHOWN = 50
+"""Steps from one line of progress to the next."""
+
+
+@dataclass(frozen=True)
+class LastPass:
+    """parts: students as whose mean it begins. ears: as `Student` has it."""
+
+    parts: tuple[str, ...]
+    seed: int
+    learning_rate: float
+    ears: float
+
+
+def run_last_pass(out: Path, name: str, course: LastPass, *, n_texts: int) -> None:
+    """n_texts: all that people said something of, and so many variants as there is room for."""
+    job = StudentJob(out, name, Student(course.seed, ears=course.ears), None)
+    if job.is_done():
+        return
+    parts = [StudentJob(out, part, job.student, None).model_folder for part in course.parts]
+    begin = average_models(list(map(load_model, parts)))
+    rows = read_texts(out / TEXTS)
+    n_variants = n_texts - sum(row.kind not in (VARIANT, ASKED) for row in rows)
+    student = replace(job.student, n_variants=max(n_variants, 0))
+    chosen = chosen_places(rows, student)
+    shares = {task: own[chosen] for task, own in imitated_shares(rows, out, student).items()}
+    pieces = text_set([rows[place] for place in chosen], begin.tokenizer).pieces
+    save_model(train_padded(begin, pieces, shares, course), job.model_folder, card="", compact=True)
+    saved = load_model(job.model_folder)
+    asked = [row for row in rows if row.kind == ASKED]
+    save_answers(
+        answer(saved.classifier, saved.tokenizer, asked, saved.classifier.device), job.folder
+    )
+
+
+def train_padded(
+    model: Model, pieces: Sequence[Pieces], shares: Mapping[str, Tensor], course: LastPass
+) -> Model:
+    """The model after one pass; embeddings and the first layer stay."""
+    classifier, spec = model.classifier, model.classifier.encoder.spec
+    tensors = to_family_tensors(classifier.encoder)
+    dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    config = BertConfig(**{**config_from_spec(spec), **dropout}, attn_implementation="sdpa")
+    bert = BertModel(config, add_pooling_layer=False)
+    bert.load_state_dict(tensors)
+    bert.embeddings.requires_grad_(False)
+    bert.encoder.layer[0].requires_grad_(False)
+    outputs = {task: classifier.heads.get_submodule(task).output for task in TASKS}
+    _learn(bert, outputs, pieces, shares, course)
+    load_family_tensors(classifier.encoder, bert.state_dict(), "bert")
+    return replace(model, classifier=classifier.eval(), calibration={})
+
+
+def _learn(
+    bert: BertModel,
+    outputs: Mapping[str, nn.Module],
+    pieces: Sequence[Pieces],
+    shares: Mapping[str, Tensor],
+    course: LastPass,
+) -> None:
+    modules = nn.ModuleList([bert, *outputs.values()])
+    parameters = [one for one in modules.parameters() if one.requires_grad]
+    optimizer = torch.optim.AdamW(parameters, lr=course.learning_rate, fused=True)
+    steps = list(batches_by_length([len(one.ids) for one in pieces], seed=course.seed))
+    watch = PrintedProgress()
+    for number, places in enumerate(steps):
+        done = number / len(steps)
+        factor = min((number + 1) / (WARMUP * len(steps)), (1 - done) / (1 - WARMUP))
+        for group in optimizer.param_groups:
+            group["lr"] = course.learning_rate * factor
+        ids, live = pad([pieces[place].ids for place in places])
+        with torch.autocast("cpu", torch.bfloat16):
+            encoded = bert(input_ids=ids, attention_mask=live)
+            hidden = encoded.last_hidden_state  # (text, piece, width)
+            logits = {task: output(hidden[:, 0]) for task, output in outputs.items()}
+        loss = sum_of_divergences(logits, {task: own[places] for task, own in shares.items()})
+        loss.backward()
+        nn.utils.clip_grad_norm_(parameters, 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        if number % SHOWN == 0:
+            watch("last pass", number, len(steps), f"loss {loss:.3f}")
+
+
+def batches_by_length(lengths: Sequence[int], *, seed: int) -> Iterator[list[int]]:
+    """All places once, in batches of texts of like length, in random order."""
+    generator = torch.Generator().manual_seed(seed)
+    order = torch.randperm(len(lengths), generator=generator).tolist()
+    size = N_SORTED * N_PER_PADDED_STEP
+    for start in range(0, len(order), size):
+        some = sorted(order[start : start + size], key=lengths.__getitem__)
+        parts = [
+            some[place : place + N_PER_PADDED_STEP]
+            for place in range(0, len(some), N_PER_PADDED_STEP)
+        ]
+        for place in torch.randperm(len(parts), generator=generator).tolist():
+            yield parts[place]
+
+
+def pad(texts: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+    """Pieces and which of them are there, (text, piece)."""
+    longest = max(map(len, texts))
+    ids = torch.tensor([[*text, *([0] * (longest - len(text)))] for text in texts])
+    lengths = torch.tensor([len(text) for text in texts])
+    return ids, (torch.arange(longest) < lengths[:, None]).long()
+
+
+def sum_of_divergences(logits: Mapping[str, Tensor], shares: Mapping[str, Tensor]) -> Tensor:
+    """Cross-entropy with what is to be answered, of texts where that is known."""
+    total = torch.zeros(())
+    for task, own in shares.items():
+        known = ~own.isnan()
+        wanted = torch.stack([1 - own[known], own[known]], -1)
+        total = total + functional.cross_entropy(logits[task][known].float(), wanted)
+    return total

@@ -1,10 +1,10 @@
 """Puts a run into the package as an edition of the built-in model, with a card.
 
-    python reproduction/builtin_model.py RUN DATA --edition 5
+    python -m reproduction.builtin.measure RUN DATA --edition 5
 
 It is kept compact and tested on texts it has never seen; the card says where it fails.
 
-RUN: a model that `reproduction.builtin_variants`, another of its scripts or `litotes prune` has
+RUN: a model that `python -m reproduction.builtin` or `litotes prune` has
 made. DATA: a folder with besstie, tweeteval-irony, glue, vader and isarcasmeval2022 in it. Writes
 src/litotes/model/builtin/edition_5 and docs/reference/builtin/edition-5.json. It becomes `builtin`
 when its number ends `EDITIONS` in src/litotes/model/builtin/__init__.py.
