@@ -100,6 +100,7 @@ class Seen:
     The others only where they were wanted, in a form of the set's own; torch's:
     received: the weight each piece got from all queries of its text, (piece, attention_head).
     value: (piece, attention_head, head_width).
+    head_sizes: how large each attention head's outputs are; torch reads that off `mixed`.
     weights: per block of rows (text, attention_head, query, key), padding included.
     """
 
@@ -107,6 +108,7 @@ class Seen:
     received: Value = None
     value: Value = None
     weights: Sequence[Value] = ()
+    head_sizes: Value = None
 
 
 @dataclass(frozen=True)

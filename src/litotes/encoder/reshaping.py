@@ -1,30 +1,76 @@
-"""The same weights in another encoder: with other seams of attention, or with fewer attention heads
-for good.
+"""The same weights in another encoder: with other seams of attention, with fewer attention heads or
+layers for good, or narrower.
+
+What stays of a weight follows from what its axes count (`AXES`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from litotes.core.errors import UserError
 from litotes.encoder.encoder import Block, Encoder
 from litotes.encoder.families import EncoderSpec
+
+AXES = {
+    "attention.qkv": ("qkv", "column"),
+    "attention.output": ("column", "head"),
+    "attention.disentangled.key": ("head", "column"),
+    "attention.disentangled.query": ("head", "column"),
+    "attention_norm": ("column",),
+    "outer_norm": ("column",),
+    "inner": ("unit", "column"),
+    "outer": ("column", "unit"),
+}
+"""Each axis of a block's weights; an offset has the first alone. qkv: three times the heads."""
+
+Places = Mapping[str, Tensor]
+"""What stays, by what an axis counts: the places along it, in order."""
 
 
 def rebuild_encoder(encoder: Encoder, **choices: Any) -> Encoder:
     """A copy with other choices for the seams (as `EncoderSpec` names them); the parameters of a
     new seam start afresh.
     """
+    return _refill(encoder, encoder.state_dict(), **choices)
+
+
+def _refill(encoder: Encoder, state: Mapping[str, Tensor], **choices: Any) -> Encoder:
+    """An encoder of the same kind but for some choices, with what it knows of these weights."""
     fresh = Encoder(replace(encoder.spec, **choices)).to(encoder.device)
     names = fresh.state_dict().keys()
-    known = {name: tensor for name, tensor in encoder.state_dict().items() if name in names}
+    known = {name: tensor for name, tensor in state.items() if name in names}
     fresh.load_state_dict(known, strict=False)
     return fresh.train(encoder.training)
+
+
+def _take(tensor: Tensor, axes: Sequence[str], places: Places, n_heads: int) -> Tensor:
+    """The part of a tensor that stays."""
+    for axis, counts in zip(range(tensor.ndim), axes, strict=False):
+        chosen = places.get("head" if counts == "qkv" else counts)
+        if chosen is None:
+            continue
+        if counts == "qkv":
+            tensor = tensor.unflatten(0, (3, n_heads, -1))[:, chosen].flatten(0, 2)
+        elif counts == "head":
+            by_head = tensor.unflatten(axis, (n_heads, -1))
+            tensor = by_head.index_select(axis, chosen).flatten(axis, axis + 1)
+        else:
+            tensor = tensor.index_select(axis, chosen)
+    return tensor
+
+
+def _part_of(name: str) -> tuple[int | None, str]:
+    """The number of the block that a weight belongs to, if any, and its name without it."""
+    if not name.startswith("blocks."):
+        return None, name
+    number, _, part = name.removeprefix("blocks.").partition(".")
+    return int(number), part
 
 
 def keep_heads(encoder: Encoder, heads_kept: Sequence[Sequence[int]]) -> Encoder:
@@ -33,46 +79,33 @@ def keep_heads(encoder: Encoder, heads_kept: Sequence[Sequence[int]]) -> Encoder
 
     The output is that of the whole encoder with the other heads' outputs set to zero.
     """
-    _check_heads(encoder, heads_kept)
-    heads_kept = tuple(tuple(sorted(kept)) for kept in heads_kept)
-    small = Encoder(replace(encoder.spec, heads_kept=heads_kept)).to(encoder.device)
-    state = encoder.state_dict()
-    for name, tensor in state.items():
-        block, _, part = name.removeprefix("blocks.").partition(".attention.")
-        if part:
-            before = list(encoder.spec.heads_of(int(block)))
-            places = [before.index(head) for head in heads_kept[int(block)]]
-            state[name] = _select_heads(part, tensor, places, n_heads=len(before))
-    small.load_state_dict(state)
-    return small.train(encoder.training)
-
-
-def _check_heads(encoder: Encoder, heads_kept: Sequence[Sequence[int]]) -> None:
+    spec = encoder.spec
+    if len(heads_kept) != spec.n_blocks:
+        raise UserError(
+            f"heads_kept names the heads of {len(heads_kept)} blocks, the encoder has"
+            f" {spec.n_blocks}."
+        )
+    places: list[Places] = []
     for block, kept in enumerate(heads_kept):
-        present = list(encoder.spec.heads_of(block))
+        present = list(spec.heads_of(block))
         if not kept or not set(kept) <= set(present):
             raise UserError(
                 f"Block {block} has the attention heads {present}; it cannot keep {list(kept)}."
             )
-    if len(heads_kept) != encoder.spec.n_blocks:
-        raise UserError(
-            f"heads_kept names the heads of {len(heads_kept)} blocks, the encoder has"
-            f" {encoder.spec.n_blocks}."
-        )
-
-
-def _select_heads(name: str, tensor: Tensor, places: Sequence[int], *, n_heads: int) -> Tensor:
-    """The part of a tensor of attention that belongs to the heads at these places."""
-    if name.startswith("qkv."):
-        return tensor.unflatten(0, (3, n_heads, -1))[:, places].flatten(0, 2)
-    if name.startswith("disentangled."):
-        return tensor.unflatten(0, (n_heads, -1))[places].flatten(0, 1)
-    if name == "output.weight":
-        return tensor.unflatten(1, (n_heads, -1))[:, places].flatten(1)
-    # a number per attention head
-    if name.startswith("weighting.") and tensor.ndim and tensor.shape[0] == n_heads:
-        return tensor[places]
-    return tensor
+        chosen = [present.index(head) for head in sorted(kept)]
+        places.append({"head": torch.tensor(chosen, device=encoder.device)})
+    state = dict(encoder.state_dict())
+    for name, tensor in state.items():
+        block_number, part = _part_of(name)
+        if block_number is None:
+            continue
+        n_heads = len(spec.heads_of(block_number))
+        axes = AXES.get(part.rpartition(".")[0], ())
+        # a weighting's numbers, one for each attention head
+        if part.startswith("attention.weighting.") and tensor.shape[:1] == (n_heads,):
+            axes = ("head",)
+        state[name] = _take(tensor, axes, places[block_number], n_heads)
+    return _refill(encoder, state, heads_kept=tuple(tuple(sorted(kept)) for kept in heads_kept))
 
 
 def evenly_spaced(n: int, *, of: int) -> list[int]:
@@ -89,26 +122,12 @@ def layers_to_keep(spec: EncoderSpec, n: int) -> list[int]:
         return layers
     kept = [0]
     for new, wanted in enumerate(layers[1:], start=1):
-        alike = [
-            old
-            for old in range(kept[-1] + 1, spec.n_layers)
-            if spec.is_local(old) == spec.is_local(new)
-        ]
+        later = range(kept[-1] + 1, spec.n_layers)
+        alike = [old for old in later if spec.is_local(old) == spec.is_local(new)]
         if not alike:
             raise UserError(f"Keep fewer layers than {n}: the kinds of layers do not add up.")
         kept.append(min(alike, key=lambda old: abs(old - wanted)))
     return kept
-
-
-def _check_kinds(spec: EncoderSpec, layers: Sequence[int]) -> None:
-    """A layer's number may say whether it sees the whole text, and that it is the first."""
-    is_moved = any(spec.is_local(old) != spec.is_local(new) for new, old in enumerate(layers))
-    if is_moved or (spec.norm_first and layers[0] != 0):
-        raise UserError(
-            f"Layers {list(layers)} of a {spec.family} encoder cannot stand alone: layer 0 has to"
-            f" come first, and of the kept ones every {spec.global_every}. from it has to be one"
-            f" that sees the whole text (0, {spec.global_every}, {2 * spec.global_every} …)."
-        )
 
 
 def keep_layers(encoder: Encoder, layers: Sequence[int]) -> Encoder:
@@ -119,31 +138,25 @@ def keep_layers(encoder: Encoder, layers: Sequence[int]) -> Encoder:
             f"The encoder has {spec.n_layers} layers, counted from 0; it cannot keep"
             f" {list(layers)}."
         )
-    _check_kinds(spec, layers)
+    # a layer's number may say whether it sees the whole text, and that it is the first
+    is_moved = any(spec.is_local(old) != spec.is_local(new) for new, old in enumerate(layers))
+    if is_moved or (spec.norm_first and layers[0] != 0):
+        raise UserError(
+            f"Layers {list(layers)} of a {spec.family} encoder cannot stand alone: layer 0 has to"
+            f" come first, and of the kept ones every {spec.global_every}. from it has to be one"
+            f" that sees the whole text (0, {spec.global_every}, {2 * spec.global_every} …)."
+        )
     if spec.n_layer_groups:
-        small = Encoder(replace(spec, n_layers=len(layers))).to(encoder.device)
-        small.load_state_dict(encoder.state_dict())
-        return small.train(encoder.training)
-    heads_kept = [spec.heads_kept[layer] for layer in layers] if spec.heads_kept else ()
-    small = Encoder(replace(spec, n_layers=len(layers), heads_kept=heads_kept)).to(encoder.device)
+        return rebuild_encoder(encoder, n_layers=len(layers))
     state = {}
     for name, tensor in encoder.state_dict().items():
-        head, _, rest = name.removeprefix("blocks.").partition(".")
-        if not name.startswith("blocks."):
+        block, part = _part_of(name)
+        if block is None:
             state[name] = tensor
-        elif int(head) in layers:
-            state[f"blocks.{list(layers).index(int(head))}.{rest}"] = tensor
-    small.load_state_dict(state)
-    return small.train(encoder.training)
-
-
-@dataclass(frozen=True)
-class _Kept:
-    """What stays: columns everywhere, heads and inner units by block. All (place,)."""
-
-    columns: Tensor
-    heads: Sequence[Tensor]
-    units: Sequence[Tensor]
+        elif block in layers:
+            state[f"blocks.{list(layers).index(block)}.{part}"] = tensor
+    heads_kept = [spec.heads_kept[layer] for layer in layers] if spec.heads_kept else ()
+    return _refill(encoder, state, n_layers=len(layers), heads_kept=heads_kept)
 
 
 def narrow(encoder: Encoder, width: int) -> Encoder:
@@ -163,26 +176,56 @@ def narrow(encoder: Encoder, width: int) -> Encoder:
     Attention heads keep their width. The result is a place to start learning from, not a model.
     """
     spec = encoder.spec
-    check_width(spec, width)
-    n_heads = width // spec.head_width
-    smaller = replace(
-        spec,
-        width=width,
-        n_attention_heads=n_heads,
-        inner_width=max(1, round(spec.inner_width * width / spec.width)),
-    )
+    _check_width(spec, width)
+    choices = {
+        "width": width,
+        "n_attention_heads": width // spec.head_width,
+        "inner_width": max(1, round(spec.inner_width * width / spec.width)),
+    }
     if spec.embedding_width and not spec.has_projection:
-        smaller = replace(smaller, embedding_width=width)
-    kept = _choose(encoder, smaller)
-    small = Encoder(smaller).to(encoder.device)
+        choices["embedding_width"] = width
+    blocks = [encoder.block(number) for number in range(spec.n_blocks)]
+    columns = _largest(_column_use(encoder, blocks), width)
+    head_uses = [_head_use(block) for block in blocks]
+    if encoder.relative_bias is not None:
+        # one bias for all blocks: they must keep the same heads
+        head_uses = [torch.stack([use / use.sum() for use in head_uses]).sum(0)] * len(blocks)
+    kept: list[Places] = []
+    for block, use in zip(blocks, head_uses, strict=True):
+        kept.append(
+            {
+                "column": columns,
+                "head": _largest(use, choices["n_attention_heads"]),
+                "unit": _largest(_unit_use(block), choices["inner_width"]),
+            }
+        )
     state = {}
     for name, tensor in encoder.state_dict().items():
-        state[name] = _cut(name, tensor, kept, spec)
-    small.load_state_dict(state)
-    return small.train(encoder.training)
+        number, part = _part_of(name)
+        axes = _outer_axes(name, tensor, spec)
+        if number is not None:
+            axes = AXES.get(part.rpartition(".")[0])
+        if axes is None:
+            raise UserError(
+                f"A {spec.family} encoder with {name} cannot be made narrower. Choose fewer layers,"
+                " or another encoder."
+            )
+        state[name] = _take(tensor, axes, kept[number or 0], spec.n_attention_heads)
+    return _refill(encoder, state, **choices)
 
 
-def check_width(spec: EncoderSpec, width: int) -> None:
+def _outer_axes(name: str, tensor: Tensor, spec: EncoderSpec) -> Sequence[str] | None:
+    """What the axes of a weight outside the blocks count."""
+    if name.startswith("relative_bias."):
+        return ("bucket", "head")
+    if not name.startswith("embeddings."):
+        return None
+    if spec.has_projection:  # the only weight whose columns the blocks read
+        return ("column",) if name.startswith("embeddings.projection.") else ()
+    return ("number", "column")[-tensor.ndim :]
+
+
+def _check_width(spec: EncoderSpec, width: int) -> None:
     """Refuses a width that whole attention heads do not fill, or one that is not narrower."""
     step = spec.head_width
     possible = [step * n for n in range(1, spec.n_attention_heads)]
@@ -202,34 +245,18 @@ def check_width(spec: EncoderSpec, width: int) -> None:
         )
 
 
-def _choose(encoder: Encoder, smaller: EncoderSpec) -> _Kept:
-    blocks = [encoder.block(number) for number in range(encoder.spec.n_blocks)]
-    columns = _largest(_column_use(encoder, blocks), smaller.width)
-    uses = [_head_use(block) for block in blocks]
-    if encoder.relative_bias is not None:
-        # one bias for all blocks: they must keep the same heads
-        uses = [torch.stack([use / use.sum() for use in uses]).sum(0)] * len(blocks)
-    heads = [_largest(use, smaller.n_attention_heads) for use in uses]
-    units = [_largest(_unit_use(block), smaller.inner_width) for block in blocks]
-    return _Kept(columns, heads, units)
-
-
 def _column_use(encoder: Encoder, blocks: Sequence[Block]) -> Tensor:
     """(column,)"""
     gain = torch.ones(encoder.spec.width, device=encoder.device)
     if not encoder.spec.has_projection:
-        gain = _gain(encoder.embeddings.norm)
+        gain = encoder.embeddings.norm.weight
     use = torch.zeros_like(gain)
     for block in blocks:
+        assert block.attention_norm is not None
         use = use + (gain * block.attention.qkv.weight).square().sum(0)
-        use = use + (_gain(block.attention_norm) * block.inner.weight).square().sum(0)
-        gain = _gain(block.outer_norm)
+        use = use + (block.attention_norm.weight * block.inner.weight).square().sum(0)
+        gain = block.outer_norm.weight
     return use.detach()
-
-
-def _gain(norm: nn.Module) -> Tensor:
-    assert isinstance(norm, nn.LayerNorm)
-    return norm.weight
 
 
 def _head_use(block: Block) -> Tensor:
@@ -248,35 +275,3 @@ def _unit_use(block: Block) -> Tensor:
 def _largest(use: Tensor, n: int) -> Tensor:
     """The places of the n largest, in order."""
     return use.topk(n).indices.sort().values
-
-
-def _cut(name: str, tensor: Tensor, kept: _Kept, spec: EncoderSpec) -> Tensor:
-    """The part of a tensor that stays."""
-    columns = kept.columns
-    part, kind = name.rsplit(".", 1)
-    if part == "relative_bias.by_bucket":
-        return tensor[:, kept.heads[0]]
-    if part.startswith("embeddings."):
-        if part == "embeddings.projection":
-            return tensor[columns]
-        return tensor if spec.has_projection else tensor[..., columns]
-    number, _, inside = part.removeprefix("blocks.").partition(".")
-    heads, units = kept.heads[int(number)], kept.units[int(number)]
-    n_heads, is_matrix = spec.n_attention_heads, kind == "weight"
-    match inside:
-        case "attention.qkv":
-            rows = tensor.unflatten(0, (3, n_heads, -1))[:, heads].flatten(0, 2)
-            return rows[:, columns] if is_matrix else rows
-        case "attention.output":
-            rows = tensor[columns]
-            return rows.unflatten(1, (n_heads, -1))[:, heads].flatten(1) if is_matrix else rows
-        case "attention_norm" | "outer_norm":
-            return tensor[columns]
-        case "inner":
-            return tensor[units][:, columns] if is_matrix else tensor[units]
-        case "outer":
-            return tensor[columns][:, units] if is_matrix else tensor[columns]
-    raise UserError(
-        f"A {spec.family} encoder with {name} cannot be made narrower. Choose fewer layers, or"
-        " another encoder."
-    )

@@ -79,15 +79,17 @@ class TorchOperations(Operations):
         return make_contexts(encoder, texts, whole, origin) if texts.n_texts else ()
 
     def project(self, attention: Part, read: Tensor, state: State, *, firsts: bool) -> Projected:
-        used = None if state.heads is None else state.heads.used
+        used, texts = None if state.heads is None else state.heads.used, state.texts
         if not firsts:
-            packed = attention.project(read)
-            return Projected(*select_heads(packed, used, state.texts).unbind(1), packed[:, 2])
-        first_pieces, layout = read[state.texts.starts], state.texts
-        queries = attention.project_part(first_pieces, slice(attention.inner))
-        packed = attention.project_part(read, slice(attention.inner, None))
-        (query,) = select_heads(queries, used, layout.firsts).unbind(1)
-        return Projected(query, *select_heads(packed, used, layout).unbind(1), packed[:, 1])
+            source = attention.project(read)  # (piece, 3, attention_head, head_width)
+            return Projected(*select_heads(source, used, texts).unbind(1), source)
+        asking = self.first_pieces(read, texts)
+        queries = attention.project_part(asking, slice(attention.inner))
+        source = attention.project_part(read, slice(attention.inner, None))
+        if used is not None:
+            queries = select_heads(queries, used, texts.firsts)
+        (query,) = queries.unbind(1)
+        return Projected(query, *select_heads(source, used, texts).unbind(1), source)
 
     def rotate(self, projected: Projected, state: State, *, local: bool, firsts: bool) -> Projected:
         cos, sin = state.context[local].angles
@@ -133,7 +135,7 @@ class TorchOperations(Operations):
         if not wanted:
             return Seen(gathered)
         return Seen(
-            gathered, join(received, keys.rows).squeeze(-1), projected.all_values, tuple(weights)
+            gathered, join(received, keys.rows).squeeze(-1), projected.source[:, -1], tuple(weights)
         )
 
     # Weightings
@@ -367,13 +369,13 @@ TORCH = TorchOperations()
 class Projected:
     """Of the attention heads each text still uses, (piece, attention_head, head_width) each.
 
-    all_values: of all the block has.
+    source: of all heads the block has, (piece, 3, …) or keys and values alone, (piece, 2, …).
     """
 
     query: Tensor
     key: Tensor
     value: Tensor
-    all_values: Tensor
+    source: Tensor
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,10 @@ from litotes.kernels.backward_kernels import (
 )
 from litotes.kernels.forward_kernels import attend_tile, walk_keys
 from litotes.kernels.long_rows import attend_pairs
-from litotes.kernels.tiles import PAIRED, Shape, Tiles
+from litotes.kernels.tiles import Shape, Tiles
+
+Told = dict[str, Any]
+"""What kernels are told, by the names of their arguments."""
 
 CLOSE = {torch.float32: 1.2e-7, torch.float16: 1e-6, torch.bfloat16: 1e-5}
 """What may be missing from a sum of 1 when entmax stops looking: under what the type can show."""
@@ -165,25 +168,18 @@ def packed_attention(
     key_tiles: tiles of the keys, where the queries are others than the keys.
     """
     by_bucket = None if packed.bias is None else packed.bias.by_bucket
-    if stacked is None:
-        sources: tuple[Tensor, ...] = packed.query, packed.key, packed.value
-    else:
+    sources = packed.query, packed.key, packed.value
+    if stacked is not None:
         sources = (stacked,) if stacked.shape[1] == 3 else (packed.query, stacked)
     learned = [tensor for tensor in (rule.alpha, by_bucket, *sources) if tensor is not None]
     if not (torch.is_grad_enabled() and any(tensor.requires_grad for tensor in learned)):
         return attend(packed, rule, wanted=wanted, dropout=dropout, seed=seed)
-    if key_tiles is None and packed.query_bounds is not packed.key_bounds:
-        raise ValueError("queries that are not the keys need key_tiles for their gradient")
-    nothing = torch.empty(0)  # autograd saves these three, and may change where they lie
-    call = _Call(
-        packed=replace(packed, query=nothing, key=nothing, value=nothing),
-        rule=rule,
-        wanted=replace(wanted, row_numbers=True),
-        dropout=dropout,
-        seed=seed,
-        key_tiles=packed.tiles if key_tiles is None else key_tiles,
-    )
-    return Attended(*_PackedAttention.apply(call, rule.alpha, by_bucket, *sources))
+    told = _arguments(packed, rule, dropout, seed)
+    # autograd saves these itself, and may change where they lie
+    told = {name: value for name, value in told.items() if name not in LEARNED}
+    wanted = replace(wanted, row_numbers=True)
+    tiles = (packed.tiles, packed.tiles if key_tiles is None else key_tiles)
+    return Attended(*_PackedAttention.apply(told, wanted, tiles, rule.alpha, by_bucket, *sources))
 
 
 def attend(
@@ -195,14 +191,18 @@ def attend(
     seed: Tensor | None = None,
 ) -> Attended:
     """Without a gradient; of what a gradient needs, what is `wanted`."""
-    query, dtype = packed.query, packed.query.dtype
+    return _attend(_arguments(packed, rule, dropout, seed), wanted, packed.tiles)
+
+
+def _attend(told: Told, wanted: Wanted, all_tiles: Sequence[Tiles]) -> Attended:
+    query, dtype = told["QUERY"], told["QUERY"].dtype
     n_queries, n_heads, head_width = query.shape
-    n_keys, n_texts = len(packed.key), len(packed.key_bounds) - 1
+    n_keys, n_texts = len(told["KEY"]), len(told["KEY_BOUNDS"]) - 1
     new, single = query.new_empty, torch.float32
     # a gradient may come from rows of no text: what was in memory before must not get into it
     new_mixed = query.new_zeros if wanted.row_numbers else new
     has_importance = wanted.importance != "none"
-    has_choice = wanted.row_numbers and rule.chooses
+    has_choice = wanted.row_numbers and told["CHOOSES"]
     out = Attended(
         new_mixed(n_queries, n_heads, head_width),
         new(wanted.n_slots, n_heads, n_keys, dtype=single) if has_importance else None,
@@ -210,7 +210,7 @@ def attend(
         new(3, n_heads, n_queries, dtype=single) if wanted.row_numbers else None,
         new(n_heads, n_queries, LONGEST // 32, dtype=torch.int32) if has_choice else None,
     )
-    arguments = _arguments(packed, rule, dropout, seed) | {
+    told = told | {
         "MIXED": out.mixed,
         "RECEIVED": out.received,
         "HEAD_SIZE": out.head_size,
@@ -223,41 +223,40 @@ def attend(
         "WITH_HEAD_SIZE": wanted.head_size,
         "WITH_ROW_NUMBERS": wanted.row_numbers,
     }
-    for tiles in packed.tiles:
-        kernel, own = _forward_kernel(tiles.shape, rule, wanted, query)
-        _launch(kernel, len(tiles.numbers), arguments, TILES=tiles.numbers, **own)
+    for tiles in all_tiles:
+        kernel, own = _forward_kernel(tiles.shape, told)
+        _launch(kernel, len(tiles.numbers), told, TILES=tiles.numbers, **own)
     return out
 
 
-def _forward_kernel(
-    shape: Shape, rule: RowRule, wanted: Wanted, query: Tensor
-) -> tuple[Any, dict[str, Any]]:
+def _forward_kernel(shape: Shape, told: Told) -> tuple[Any, Told]:
     """The kernel for texts of a shape, and what it alone is told."""
-    own: dict[str, Any] = {"ROWS": shape.rows, "num_warps": shape.n_warps}
-    is_precise = query.dtype == torch.float32
+    own: Told = {"ROWS": shape.rows, "num_warps": shape.n_warps}
+    query = told["QUERY"]
     if not shape.walks:
-        step = step_of(query.shape[-1], shape.span, query.element_size())
-        has_limit = wanted.importance != "none" and shape.span == 128 and not is_precise
+        has_limit = told["IMPORTANCE"] != "none" and shape.span == 128 and not told["PRECISE"]
         limit = MOST_REGISTERS if has_limit else None
+        step = step_of(query, shape.span)
         return attend_tile, own | {"STEP": step, "SPAN": shape.span, "maxnreg": limit}
-    if rule.name == "softmax":
+    if told["RULE"] == "softmax":
         return walk_keys, own | {"PART": shape.block, "num_stages": 2}
-    assert rule.name in PAIRED
     # the order of a product's results in the registers is known of Hopper alone (pairs.py)
     on_hopper = is_hopper(query.device)
     return attend_pairs, own | {
         "PART": shape.block,
         "amiss": AMISS[query.dtype],
         # a gradient has products that are not rounded, whose weights the row's numbers should fit
-        "CENTRED": wanted.row_numbers,
+        "CENTRED": told["WITH_ROW_NUMBERS"],
         "PRODUCTS": on_hopper,
         "TOGETHER": PAIRS_TOGETHER if on_hopper else 1,
     }
 
 
-def _arguments(
-    packed: Packed, rule: RowRule, dropout: float, seed: Tensor | None
-) -> dict[str, Any]:
+LEARNED = ("QUERY", "KEY", "VALUE", "ALPHA", "BIAS")
+"""Arguments that may have a gradient."""
+
+
+def _arguments(packed: Packed, rule: RowRule, dropout: float, seed: Tensor | None) -> Told:
     """What all kernels are told of a call, by the names of their arguments."""
     query, key, value, bias = packed.query, packed.key, packed.value, packed.bias
     n_queries, n_heads, head_width = query.shape
@@ -295,18 +294,18 @@ def _arguments(
     }
 
 
-def _launch(kernel: Any, n_programs: int, arguments: dict[str, Any], **own: Any) -> None:
+def _launch(kernel: Any, n_programs: int, told: Told, **own: Any) -> None:
     """A program for each attention head of each of so many parts, told what the kernel asks for."""
     if n_programs == 0:
         return
     # where there is no tensor the kernel is told some other, which it never reads
-    nothing = arguments["KEY_BOUNDS"]
-    told = {
-        name: nothing if arguments[name] is None else arguments[name]
+    nothing = told["KEY_BOUNDS"]
+    asked = {
+        name: nothing if told[name] is None else told[name]
         for name in kernel.arg_names
-        if name in arguments and name not in own
+        if name in told and name not in own
     }
-    kernel[(n_programs, arguments["N_HEADS"])](**told, **own)
+    kernel[(n_programs, told["N_HEADS"])](**asked, **own)
 
 
 def whole_width(head_width: int) -> int:
@@ -314,10 +313,10 @@ def whole_width(head_width: int) -> int:
     return max(16, triton.next_power_of_2(head_width))
 
 
-def step_of(head_width: int, span: int, bytes_each: int) -> int:
+def step_of(query: Tensor, span: int) -> int:
     """How much of an attention head's width is on the chip at a time."""
-    step = whole_width(head_width)
-    while step > 16 and step * span * bytes_each > CHIP:
+    step = whole_width(query.shape[-1])
+    while step > 16 and step * span * query.element_size() > CHIP:
         step //= 2
     return step
 
@@ -328,37 +327,22 @@ def is_hopper(device: torch.device) -> bool:
     return torch.cuda.get_device_capability(device)[0] == 9
 
 
-@dataclass(frozen=True)
-class _Call:
-    """What is the same forward and backward. packed: without query, key and value."""
-
-    packed: Packed
-    rule: RowRule
-    wanted: Wanted
-    dropout: float
-    seed: Tensor | None
-    key_tiles: Sequence[Tiles]
-
-    def about(
-        self, sources: Sequence[Tensor], alpha: Tensor | None, by_bucket: Tensor | None
-    ) -> tuple[Packed, RowRule]:
-        query, key, value = _split(sources)
-        packed = replace(self.packed, query=query, key=key, value=value)
-        if packed.bias is not None and by_bucket is not None:
-            packed = replace(packed, bias=replace(packed.bias, by_bucket=by_bucket))
-        return packed, replace(self.rule, alpha=alpha)
-
-
 class _PackedAttention(torch.autograd.Function):
     """Its tensors: α, the bias by bucket, and one to three that hold query, key and value."""
 
     @staticmethod
     def forward(
-        ctx: Any, call: _Call, alpha: Tensor | None, by_bucket: Tensor | None, *sources: Tensor
+        ctx: Any,
+        told: Told,
+        wanted: Wanted,
+        tiles: tuple[Sequence[Tiles], Sequence[Tiles]],
+        alpha: Tensor | None,
+        by_bucket: Tensor | None,
+        *sources: Tensor,
     ) -> tuple[Tensor | None, ...]:
-        packed, rule = call.about(sources, alpha, by_bucket)
-        out = attend(packed, rule, wanted=call.wanted, dropout=call.dropout, seed=call.seed)
-        ctx.call = call
+        learned = (*_split(sources), alpha, by_bucket)
+        out = _attend(told | dict(zip(LEARNED, learned, strict=True)), wanted, tiles[0])
+        ctx.told, ctx.tiles = told, tiles
         ctx.save_for_backward(out.mixed, out.row_numbers, out.chosen, alpha, by_bucket, *sources)
         ctx.set_materialize_grads(False)
         extra = [tensor for tensor in (out.received, out.head_size) if tensor is not None]
@@ -371,16 +355,17 @@ class _PackedAttention(torch.autograd.Function):
         if to_mixed is None:
             return (None,) * len(ctx.needs_input_grad)
         mixed, row_numbers, chosen, alpha, by_bucket, *sources = ctx.saved_tensors
-        call: _Call = ctx.call
-        packed, rule = call.about(sources, alpha, by_bucket)
         # rows that belong to no text are written by nobody
         to_sources = [source.new_zeros(source.shape) for source in sources]
         to_query, to_key, to_value = _split(to_sources)
-        to_alpha = torch.zeros_like(row_numbers[0]) if ctx.needs_input_grad[1] else None
-        arguments = _arguments(packed, rule, call.dropout, call.seed) | {
+        to_alpha = torch.zeros_like(row_numbers[0]) if ctx.needs_input_grad[3] else None
+        learned = (*_split(sources), alpha, by_bucket)
+        told = ctx.told | dict(zip(LEARNED, learned, strict=True))
+        told |= {
             "MIXED": mixed,
             "TO_MIXED": to_mixed.contiguous(),
             "ROW_NUMBERS": row_numbers,
+            "ROW_MEAN": torch.zeros_like(row_numbers[0]),  # (attention_head, piece)
             "CHOSEN": chosen,
             "TO_QUERY": to_query,
             "TO_KEY": to_key,
@@ -391,111 +376,107 @@ class _PackedAttention(torch.autograd.Function):
             "to_value_stride": to_value.stride(0),
             "WITH_ALPHA": to_alpha is not None,
         }
-        to_bias = _pull_back(arguments, packed, rule, call.key_tiles)
+        to_bias = _pull_back(told, *ctx.tiles)
         # (attention_head,)
         by_head = None if to_alpha is None else to_alpha.sum(1).to(alpha.dtype)
-        return (None, by_head, to_bias, *to_sources)
+        return (None, None, None, by_head, to_bias, *to_sources)
 
 
-def _split(sources: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+def _split(sources: Sequence[Tensor]) -> list[Tensor]:
     """Query, key and value, each (piece, attention_head, head_width), from what holds them."""
     parts: list[Tensor] = []
     for source in sources:
         parts += source.unbind(1) if source.dim() == 4 else [source]
-    query, key, value = parts
-    return query, key, value
+    return parts
 
 
 def _pull_back(
-    arguments: dict[str, Any], packed: Packed, rule: RowRule, key_tiles: Sequence[Tiles]
+    told: Told, query_tiles: Sequence[Tiles], key_tiles: Sequence[Tiles]
 ) -> Tensor | None:
     """Writes the gradients; gives that of the bias, (bucket, attention_head), if any.
 
     Tiles of different shapes have different texts: the order of the launches does not matter.
     """
-    row_numbers, bias = arguments["ROW_NUMBERS"], packed.bias
-    arguments["ROW_MEAN"] = torch.zeros_like(row_numbers[0])  # (attention_head, piece)
-    to_bias = None if bias is None else torch.zeros_like(bias.by_bucket)
-    for tiles in packed.tiles:
-        if len(tiles.numbers) and not _walks_back(tiles.shape, packed):
-            by_bucket = _pull_queries(arguments, tiles, packed, rule)
-            if to_bias is not None and by_bucket is not None:
-                to_bias = to_bias + by_bucket.sum(0).T
+    to_bias = None if told["BIAS"] is None else torch.zeros_like(told["BIAS"])
+    walked, whole = [0], [0]
+    for tiles in query_tiles:
+        if len(tiles.numbers) == 0:
+            continue
+        if _walks_back(tiles.shape, told):
+            walked.append(tiles.shape.span)
+            continue
+        whole.append(tiles.shape.span)
+        by_bucket = _pull_queries(told, tiles)
+        if to_bias is not None and by_bucket is not None:
+            to_bias = to_bias + by_bucket.sum(0).T
     for tiles in key_tiles:
-        if not _walks_back(tiles.shape, packed):
-            _pull_keys(arguments, tiles, packed)
-    _walk_back(arguments, packed)
+        if not _walks_back(tiles.shape, told):
+            _pull_keys(told, tiles)
+    if max(walked):
+        _walk_back(told, max(walked), n_shorter=max(whole))
     return to_bias
 
 
-def _pull_queries(
-    arguments: dict[str, Any], tiles: Tiles, packed: Packed, rule: RowRule
-) -> Tensor | None:
+def _pull_queries(told: Told, tiles: Tiles) -> Tensor | None:
     """Gives each program's part of the bias's gradient. (program, attention_head, bucket)"""
-    query, bias, shape = packed.query, packed.bias, tiles.shape
-    is_single = query.dtype == torch.float32
-    has_more = rule.name == "powers" or bias is not None or is_single
+    query, bias, shape = told["QUERY"], told["BIAS"], tiles.shape
+    has_more = told["RULE"] == "powers" or bias is not None or told["PRECISE"]
     # of a tile's queries a program does a power of 2, as all of these are
     n_rows = min(shape.rows, max(16, MOST_PAIRS // (2 if has_more else 1) // shape.span))
     n_programs = len(tiles.numbers) * (shape.rows // n_rows)
-    n_buckets = 1 if bias is None else len(bias.by_bucket)
+    n_buckets = 1 if bias is None else len(bias)
     to_bias = None
     if bias is not None:
-        to_bias = bias.by_bucket.new_zeros(n_programs, query.shape[1], n_buckets)
+        to_bias = bias.new_zeros(n_programs, query.shape[1], n_buckets)
     _launch(
-        query_gradient, n_programs, arguments | {"TO_BIAS": to_bias},
-        TILES=tiles.numbers, STEP=step_of(query.shape[-1], shape.span, query.element_size()),
+        query_gradient, n_programs, told | {"TO_BIAS": to_bias},
+        TILES=tiles.numbers, STEP=step_of(query, shape.span),
         TILE_ROWS=shape.rows, ROWS=n_rows, SPAN=shape.span, N_BUCKETS=n_buckets,
-        num_warps=8 if shape.span >= 128 or is_single else shape.n_warps,
+        num_warps=8 if shape.span >= 128 or told["PRECISE"] else shape.n_warps,
     )  # fmt: skip
     return to_bias
 
 
-def _pull_keys(arguments: dict[str, Any], tiles: Tiles, packed: Packed) -> None:
-    shape, bytes_each, width = tiles.shape, packed.query.element_size(), arguments["WIDTH"]
+def _pull_keys(told: Told, tiles: Tiles) -> None:
+    shape, bytes_each, width = tiles.shape, told["QUERY"].element_size(), told["WIDTH"]
     n_keys = min(128 // bytes_each, shape.span, max(16, WIDE_BLOCK // (width * bytes_each)))
-    is_single = packed.query.dtype == torch.float32
-    has_more = packed.bias is not None or arguments["WITH_DROPOUT"] or is_single
+    is_single = told["PRECISE"]
+    has_more = told["WITH_BIAS"] or told["WITH_DROPOUT"] or is_single
     _launch(
-        key_value_gradient, len(tiles.numbers) * -(-shape.rows // n_keys), arguments,
+        key_value_gradient, len(tiles.numbers) * -(-shape.rows // n_keys), told,
         TILES=tiles.numbers, TILE_ROWS=shape.rows, KEYS=n_keys, QUERIES=n_keys,
         num_warps=8 if n_keys * width > 2**12 or has_more else 4,
         num_stages=1 if is_single else 2,
     )  # fmt: skip
 
 
-def _walks_back(shape: Shape, packed: Packed) -> bool:
+def _walks_back(shape: Shape, told: Told) -> bool:
     """Whether the gradient of this shape's texts is walked. A bias is not: its own gradient adds
     up by bucket what each pair pulls, and that is known after a walk only.
     """
     return (
         shape.span > WALKS_BEYOND
-        and packed.query.dtype != torch.float32
-        and packed.query.shape[-1] <= WIDEST
-        and packed.bias is None
-        and packed.query_bounds is packed.key_bounds
+        and not told["PRECISE"]
+        and told["HEAD_WIDTH"] <= WIDEST
+        and not told["WITH_BIAS"]
+        and told["QUERY_BOUNDS"] is told["KEY_BOUNDS"]
     )
 
 
-def _walk_back(arguments: dict[str, Any], packed: Packed) -> None:
-    """Writes the gradients of all texts whose shape `_walks_back`, each walk in one launch."""
-    spans: dict[bool, list[int]] = {True: [0], False: [0]}
-    for tiles in packed.tiles:
-        if len(tiles.numbers):
-            spans[_walks_back(tiles.shape, packed)].append(tiles.shape.span)
-    longest = max(spans[True])
-    n_pieces, n_heads, head_width = packed.query.shape
-    n_texts = len(packed.key_bounds) - 1
+def _walk_back(told: Told, longest: int, *, n_shorter: int) -> None:
+    """Writes the gradients of all texts whose shape `_walks_back`, each walk in one launch.
+
+    longest: of their spans; n_shorter: that of the longest texts whose gradient is not walked.
+    """
+    n_pieces, n_heads, head_width = told["QUERY"].shape
+    n_texts, chosen = len(told["KEY_BOUNDS"]) - 1, told["CHOSEN"]
     n_lines = (n_pieces // EVEN + n_texts + 1) * EVEN
-    if longest == 0:
-        return
-    chosen = arguments["CHOSEN"]
     # from one walk to the other (`walk_for_queries` says what)
-    arguments = arguments | {
-        "LINES": arguments["ROW_NUMBERS"].new_zeros(n_heads, 3, n_lines),
+    told = told | {
+        "LINES": told["ROW_NUMBERS"].new_zeros(n_heads, 3, n_lines),
         "TURNED": None if chosen is None else chosen.new_empty(n_heads, LONGEST // 32, n_lines),
         "n_lines": n_lines,
-        "n_shorter": max(spans[False]),
+        "n_shorter": n_shorter,
         "EVEN": EVEN,
     }
     for kernel, blocks, held, step in (
@@ -508,7 +489,7 @@ def _walk_back(arguments: dict[str, Any], packed: Packed) -> None:
         n_step = max(32, blocks.step // 2) if wide else blocks.step
         own = {held: blocks.held, step: n_step, "n_blocks": n_blocks}
         _launch(
-            kernel, n_texts * n_blocks, arguments, **own,
+            kernel, n_texts * n_blocks, told, **own,
             num_warps=blocks.n_warps, num_stages=blocks.n_stages,
-            maxnreg=None if wide or arguments["WITH_DROPOUT"] else most_registers,
+            maxnreg=None if wide or told["WITH_DROPOUT"] else most_registers,
         )  # fmt: skip

@@ -32,7 +32,7 @@ from litotes.kernels.rules import (
 
 
 @triton.jit
-def slopes(weights, alpha, RULE: tl.constexpr):
+def slopes(weights, alpha, RULE):
     """How fast each weight follows its affinity."""
     if RULE == "squares":
         slope = tl.sqrt(weights)
@@ -46,7 +46,7 @@ def slopes(weights, alpha, RULE: tl.constexpr):
 
 
 @triton.jit
-def has_nothing(ALIVE, text, head, WITH_ALIVE: tl.constexpr):
+def has_nothing(ALIVE, text, head, WITH_ALIVE):
     """Whether a tile is without a text, or its text without this attention head."""
     nothing = text < 0
     if WITH_ALIVE:
@@ -58,7 +58,7 @@ def has_nothing(ALIVE, text, head, WITH_ALIVE: tl.constexpr):
 @triton.jit
 def known_weights(
     affinity, ROW_NUMBERS, CHOSEN, row, key_number, query_live, key_live, alpha, n_rows,
-    FARTHEST: tl.constexpr, RULE: tl.constexpr, CHOOSES: tl.constexpr, PRECISE: tl.constexpr,
+    FARTHEST, RULE, CHOOSES, PRECISE,
 ):  # fmt: skip
     """The weights of the forward pass, 0 where there is no query or no key. All that goes by query
     or by key is broadcast to the affinities' shape.
@@ -88,8 +88,8 @@ def pull_on_alpha(weights, centred, alpha):
 
 @triton.jit
 def store_query_gradient(
-    to_affinity, key_rows, to_rows, query_live, key_live, head, scale,
-    HEAD_WIDTH: tl.constexpr, STEP: tl.constexpr, ROWS: tl.constexpr, PRECISE: tl.constexpr,
+    to_affinity, key_rows, to_rows, query_live, key_live, head, scale, HEAD_WIDTH, STEP, ROWS,
+    PRECISE,
 ):  # fmt: skip
     """∂affinity · key / √d, the head's width in steps."""
     for start in tl.static_range(0, HEAD_WIDTH, STEP):
@@ -97,14 +97,13 @@ def store_query_gradient(
         inside = (part < HEAD_WIDTH)[None, :]
         place = (head * HEAD_WIDTH + part)[None, :]
         key = tl.load(key_rows[:, None] + place, mask=key_live[:, None] & inside, other=0.0)
-        nothing = tl.zeros([ROWS, STEP], tl.float32)
-        to_query = product(to_affinity.to(key.dtype), key, nothing, PRECISE) * scale
+        to_query = product(to_affinity.to(key.dtype), key, PRECISE) * scale
         to = to_rows[:, None] + place
         tl.store(to, to_query.to(key.dtype), mask=query_live[:, None] & inside)
 
 
 @triton.jit
-def store_bias_gradient(to_bias, bucket, to_affinity, N_BUCKETS: tl.constexpr):
+def store_bias_gradient(to_bias, bucket, to_affinity, N_BUCKETS):
     for number in range(N_BUCKETS):
         tl.store(to_bias + number, tl.sum(tl.where(bucket == number, to_affinity, 0.0)))
 
@@ -139,7 +138,7 @@ def query_gradient(
     query_far, key_far = query_place.to(tl.int64), key_place.to(tl.int64)
     key_rows = KEY + key_far * key_stride
     affinity = affinities(QUERY + query_far * query_stride, key_rows, query_live, key_live,
-                          head, scale, HEAD_WIDTH, STEP, ROWS, SPAN, PRECISE)  # fmt: skip
+                          head, scale, HEAD_WIDTH, STEP, PRECISE)  # fmt: skip
     if WITH_BIAS:
         bias, bucket = distance_bias(
             ORIGIN, BUCKETS, BIAS, (key_start + query_number)[:, None], key_place[None, :],
@@ -152,7 +151,7 @@ def query_gradient(
     )  # fmt: skip
     to_mixed_rows = TO_MIXED + query_far * (N_HEADS * HEAD_WIDTH)
     pull = affinities(to_mixed_rows, VALUE + key_far * value_stride, query_live, key_live,
-                      head, 1.0, HEAD_WIDTH, STEP, ROWS, SPAN, PRECISE)  # fmt: skip
+                      head, 1.0, HEAD_WIDTH, STEP, PRECISE)  # fmt: skip
     if WITH_DROPOUT:
         kept = keeps_weight(SEED, query_place[:, None], key_number[None, :], head, dropout, N_HEADS)
         pull = tl.where(kept, pull * (1.0 / (1.0 - dropout)), 0.0)
@@ -215,8 +214,8 @@ def key_value_gradient(
             key_live, alpha, ORIGIN, BUCKETS, BIAS, SEED, ROW_NUMBERS, CHOSEN, ROW_MEAN,
             n_rows_apart, head, scale, dropout, N_HEADS, KEYS, QUERIES, FARTHEST,
             RULE, CHOOSES, PRECISE, WITH_BIAS, WITH_DROPOUT)  # fmt: skip
-        to_value = product(used.to(to_mixed.dtype), to_mixed, to_value, PRECISE)
-        to_key = product(to_affinity.to(query.dtype), query, to_key, PRECISE)
+        to_value = product(used.to(to_mixed.dtype), to_mixed, PRECISE, to_value)
+        to_key = product(to_affinity.to(query.dtype), query, PRECISE, to_key)
     to_key = (to_key * scale).to(key.dtype)
     tl.store(TO_KEY + key_far * to_key_stride + place, to_key, mask=key_live & inside)
     to_value = to_value.to(value.dtype)
@@ -226,10 +225,9 @@ def key_value_gradient(
 @triton.jit
 def block_gradient(
     query, key, value, to_mixed, start, query_start, query_end, key_start, key_number, key_live,
-    alpha, ORIGIN, BUCKETS, BIAS, SEED, ROW_NUMBERS, CHOSEN, ROW_MEAN,
-    n_rows_apart, head, scale, dropout, N_HEADS: tl.constexpr, KEYS: tl.constexpr,
-    QUERIES: tl.constexpr, FARTHEST: tl.constexpr, RULE: tl.constexpr, CHOOSES: tl.constexpr,
-    PRECISE: tl.constexpr, WITH_BIAS: tl.constexpr, WITH_DROPOUT: tl.constexpr,
+    alpha, ORIGIN, BUCKETS, BIAS, SEED, ROW_NUMBERS, CHOSEN, ROW_MEAN, n_rows_apart, head,
+    scale, dropout, N_HEADS, KEYS, QUERIES, FARTHEST, RULE, CHOOSES, PRECISE, WITH_BIAS,
+    WITH_DROPOUT,
 ):  # fmt: skip
     """The weights as used and ∂affinity, (key, query): so they are a product's left side without
     being turned.
@@ -237,9 +235,8 @@ def block_gradient(
     query_place = start + tl.arange(0, QUERIES)[None, :]  # (1, query), as all that goes by query
     query_live = query_place < query_end
     row = head * n_rows_apart + query_place
-    nothing = tl.zeros([KEYS, QUERIES], tl.float32)
-    affinity = product(key, tl.trans(query), nothing, PRECISE) * scale
-    pull = product(value, tl.trans(to_mixed), nothing, PRECISE)
+    affinity = product(key, tl.trans(query), PRECISE) * scale
+    pull = product(value, tl.trans(to_mixed), PRECISE)
     if WITH_BIAS:
         bias, _ = distance_bias(
             ORIGIN, BUCKETS, BIAS, key_start + query_place - query_start, key_start + key_number,
@@ -275,9 +272,8 @@ def block_gradient(
 
 @triton.jit
 def block_of_keys(
-    query, to_mixed, key, value, times, shift, centre, beta, of_row, SEED, query_place, first_key,
-    n_pieces, head, dropout, N_HEADS: tl.constexpr, KEYS: tl.constexpr, RULE: tl.constexpr,
-    CHOOSES: tl.constexpr, SOFT: tl.constexpr, WITH_DROPOUT: tl.constexpr,
+    query, to_mixed, key, value, times, shift, centre, beta, of_row, SEED, query_place,
+    first_key, n_pieces, head, dropout, N_HEADS, KEYS, RULE, CHOOSES, SOFT, WITH_DROPOUT,
 ):  # fmt: skip
     """Slopes, g − c, and of `powers` what ∂α is made of, all (query, key)."""
     key_number = first_key + tl.arange(0, KEYS)[None, :]
@@ -303,10 +299,8 @@ def block_of_keys(
 @triton.jit
 def walk_keys_back(
     query, to_mixed, times, shift, centre, beta, of_key, of_value, of_row, SEED, query_place,
-    n_pieces, key_stride, value_stride, head, dropout,
-    N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr,
-    KEYS: tl.constexpr, RULE: tl.constexpr, CHOOSES: tl.constexpr, WITH_ALPHA: tl.constexpr,
-    WITH_DROPOUT: tl.constexpr,
+    n_pieces, key_stride, value_stride, head, dropout, N_HEADS, HEAD_WIDTH, WIDTH, ROWS, KEYS,
+    RULE, CHOOSES, WITH_ALPHA, WITH_DROPOUT,
 ):  # fmt: skip
     """√d ∂query, m, and ∂α (α − 1)², some queries' walk over all keys."""
     SOFT: tl.constexpr = (RULE == "softmax") or CHOOSES
@@ -408,8 +402,7 @@ def store_lines(to, times, shift, mean, live, n_lines):
 @triton.jit
 def block_of_queries(
     key, value, query, to_mixed, lines, words, query_number, key_number, start, SEED, n_lines,
-    head, beta, scale, dropout, N_HEADS: tl.constexpr, KEYS: tl.constexpr, RULE: tl.constexpr,
-    CHOOSES: tl.constexpr, WITH_DROPOUT: tl.constexpr,
+    head, beta, scale, dropout, N_HEADS, KEYS, RULE, CHOOSES, WITH_DROPOUT,
 ):  # fmt: skip
     """The weights as used and ∂affinity, (key, query): so they are a product's left side without
     being turned.

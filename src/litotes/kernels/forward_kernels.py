@@ -26,7 +26,7 @@ from litotes.kernels.rules import (
 
 
 @triton.jit
-def product(left, right, before, PRECISE: tl.constexpr):
+def product(left, right, PRECISE, before=None):
     """What was there before, and left · right."""
     if PRECISE:
         after = tl.dot(left, right, before, input_precision="tf32x3")
@@ -37,35 +37,28 @@ def product(left, right, before, PRECISE: tl.constexpr):
 
 @triton.jit
 def affinities(
-    query_rows, key_rows, query_live, key_live, head, scale,
-    HEAD_WIDTH: tl.constexpr, STEP: tl.constexpr, ROWS: tl.constexpr, SPAN: tl.constexpr,
-    PRECISE: tl.constexpr,
+    query_rows, key_rows, query_live, key_live, head, scale, HEAD_WIDTH, STEP, PRECISE
 ):  # fmt: skip
     """The products query · key × scale, 0 where there is neither; the head's width in steps, so
     that long rows fit the chip.
 
     query_rows, key_rows: pointers to the rows' first numbers, (query,) and (key,)
     """
-    affinity = tl.zeros([ROWS, SPAN], tl.float32)
+    affinity = tl.zeros([query_live.shape[0], key_live.shape[0]], tl.float32)
     for start in tl.static_range(0, HEAD_WIDTH, STEP):
-        part = start + tl.arange(0, STEP)
-        inside = part < HEAD_WIDTH
-        place = head * HEAD_WIDTH + part
-        query = tl.load(
-            query_rows[:, None] + place[None, :],
-            mask=query_live[:, None] & inside[None, :],
-            other=0.0,
-        )
-        key = tl.load(
-            key_rows[None, :] + place[:, None], mask=inside[:, None] & key_live[None, :], other=0.0
-        )
-        affinity = product(query, key, affinity, PRECISE)
+        query = load_step(query_rows, query_live, start, head, HEAD_WIDTH, STEP)
+        part = start + tl.arange(0, STEP)[:, None]
+        at = key_rows[None, :] + (head * HEAD_WIDTH + part)
+        key = tl.load(at, mask=(part < HEAD_WIDTH) & key_live[None, :], other=0.0)
+        affinity = product(query, key, PRECISE, affinity)
     return affinity * scale
 
 
 @triton.jit
-def distance_bias(ORIGIN, BUCKETS, BIAS, query_place, key_place, query_live, key_live, head,
-                  N_HEADS: tl.constexpr, FARTHEST: tl.constexpr):  # fmt: skip
+def distance_bias(
+    ORIGIN, BUCKETS, BIAS, query_place, key_place, query_live, key_live, head, N_HEADS,
+    FARTHEST,
+):  # fmt: skip
     """What MPNet adds by distance, and each pair's bucket.
 
     query_place, key_place: broadcast to the affinities' shape; so are the two that say what lives.
@@ -79,7 +72,7 @@ def distance_bias(ORIGIN, BUCKETS, BIAS, query_place, key_place, query_live, key
 @triton.jit
 def biased(
     affinity, query_number, key_number, query_live, key_live, ORIGIN, BUCKETS, BIAS, key_start,
-    head, N_HEADS: tl.constexpr, FARTHEST: tl.constexpr, WITH_BIAS: tl.constexpr,
+    head, N_HEADS, FARTHEST, WITH_BIAS,
 ):  # fmt: skip
     """With the bias, and −∞ where there is no key. (query, key)"""
     if WITH_BIAS:
@@ -93,9 +86,10 @@ def biased(
 
 
 @triton.jit
-def best_blocks(affinity, query_live, key_live, n_keys, KEPT,
-                ROWS: tl.constexpr, SPAN: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
+def best_blocks(affinity, query_live, key_live, n_keys, KEPT, BLOCK):
     """Which keys lie in a block that their query's block keeps. (query, key)"""
+    ROWS: tl.constexpr = affinity.shape[0]
+    SPAN: tl.constexpr = affinity.shape[1]
     weights, _, _, _ = softmax_row(affinity)
     weights = tl.where(query_live[:, None], weights, 0.0)
     by_rows = tl.sum(tl.reshape(weights, [ROWS // BLOCK, BLOCK, SPAN]), 1)
@@ -113,9 +107,7 @@ def best_blocks(affinity, query_live, key_live, n_keys, KEPT,
 
 @triton.jit
 def weigh(
-    affinity, ALPHA, KEPT, query_live, key_live, n_keys, head, missing,
-    ROWS: tl.constexpr, SPAN: tl.constexpr, RULE: tl.constexpr, BLOCK: tl.constexpr,
-    PRECISE: tl.constexpr,
+    affinity, ALPHA, KEPT, query_live, key_live, n_keys, head, missing, RULE, BLOCK, PRECISE,
 ):  # fmt: skip
     """The weights by the rule, each row's three numbers, and which keys may have a weight."""
     chosen = key_live[None, :]
@@ -131,7 +123,7 @@ def weigh(
         chosen = best_of_row(affinity, n_keys.to(tl.float32), n_kept)
         weights, best, reach, inverse = softmax_of_chosen(affinity, chosen)
     elif RULE == "block_top_k":
-        chosen = best_blocks(affinity, query_live, key_live, n_keys, KEPT, ROWS, SPAN, BLOCK)
+        chosen = best_blocks(affinity, query_live, key_live, n_keys, KEPT, BLOCK)
         weights, best, reach, inverse = softmax_of_chosen(affinity, chosen)
     else:
         weights, best, reach, inverse = softmax_row(affinity)
@@ -146,18 +138,17 @@ def store_row_numbers(to, best, reach, inverse, query_live, n_rows):
 
 
 @triton.jit
-def store_chosen(CHOSEN, row, chosen, query_live,
-                 ROWS: tl.constexpr, SPAN: tl.constexpr, FARTHEST: tl.constexpr):  # fmt: skip
+def store_chosen(CHOSEN, row, chosen, query_live, FARTHEST):
     """The chosen keys as bits, 32 a word."""
-    by_word = tl.reshape(chosen.to(tl.int32), [ROWS, SPAN // 32, 32])
+    by_word = tl.reshape(chosen.to(tl.int32), [chosen.shape[0], chosen.shape[1] // 32, 32])
     words = tl.sum(by_word << tl.arange(0, 32)[None, None, :], 2)
     to_row = CHOSEN + row.to(tl.int64) * (FARTHEST // 32)
-    to = to_row[:, None] + tl.arange(0, SPAN // 32)[None, :]
+    to = to_row[:, None] + tl.arange(0, chosen.shape[1] // 32)[None, :]
     tl.store(to, words, mask=query_live[:, None])
 
 
 @triton.jit
-def load_step(rows, live, start, head, HEAD_WIDTH: tl.constexpr, STEP: tl.constexpr):
+def load_step(rows, live, start, head, HEAD_WIDTH, STEP):
     """A step of the head's width, 0 where there is nothing. (row, STEP)"""
     part = start + tl.arange(0, STEP)
     at = rows[:, None] + (head * HEAD_WIDTH + part)[None, :]
@@ -166,9 +157,8 @@ def load_step(rows, live, start, head, HEAD_WIDTH: tl.constexpr, STEP: tl.conste
 
 @triton.jit
 def store_importance(
-    to_received, weights, query_live, first_value, value_rows, key_live, head,
-    HEAD_WIDTH: tl.constexpr, STEP: tl.constexpr, ROWS: tl.constexpr, SPAN: tl.constexpr,
-    IMPORTANCE: tl.constexpr, PRECISE: tl.constexpr,
+    to_received, weights, query_live, first_value, value_rows, key_live, head, HEAD_WIDTH, STEP,
+    ROWS, SPAN, IMPORTANCE, PRECISE,
 ):  # fmt: skip
     """What the tile's queries gave each key. Of the values the first step is there already."""
     squares = tl.zeros([SPAN], tl.float32)
@@ -178,13 +168,13 @@ def store_importance(
             value = load_step(value_rows, key_live, start, head, HEAD_WIDTH, STEP)
             squares += sum_of_squares(value)
     store_received(to_received, weights, query_live.to(tl.float32), squares, key_live,
-                   ROWS, IMPORTANCE, PRECISE)  # fmt: skip
+                   IMPORTANCE, PRECISE)  # fmt: skip
 
 
 @triton.jit
 def mix_and_store(
-    used, first_value, value_rows, mixed_rows, query_live, key_live, head,
-    HEAD_WIDTH: tl.constexpr, STEP: tl.constexpr, ROWS: tl.constexpr, PRECISE: tl.constexpr,
+    used, first_value, value_rows, mixed_rows, query_live, key_live, head, HEAD_WIDTH, STEP,
+    ROWS, PRECISE,
 ):  # fmt: skip
     """The weights' products with the values, the head's width in steps, of which the first is there
     already. Returns the sum of what it stored, without signs; the compiler leaves that out where
@@ -195,7 +185,7 @@ def mix_and_store(
         value = first_value
         if start > 0:
             value = load_step(value_rows, key_live, start, head, HEAD_WIDTH, STEP)
-        mixed = product(used, value, tl.zeros([ROWS, STEP], tl.float32), PRECISE)
+        mixed = product(used, value, PRECISE)
         rounded = mixed.to(value.dtype)
         part = start + tl.arange(0, STEP)
         to = mixed_rows[:, None] + (head * HEAD_WIDTH + part)[None, :]
@@ -206,9 +196,8 @@ def mix_and_store(
 
 @triton.jit
 def store_nothing(
-    mixed_rows, to_received, to_size, query_live, key_live, head,
-    HEAD_WIDTH: tl.constexpr, STEP: tl.constexpr, ROWS: tl.constexpr, SPAN: tl.constexpr,
-    IMPORTANCE: tl.constexpr, WITH_HEAD_SIZE: tl.constexpr,
+    mixed_rows, to_received, to_size, query_live, key_live, head, HEAD_WIDTH, STEP, ROWS, SPAN,
+    IMPORTANCE, WITH_HEAD_SIZE,
 ):  # fmt: skip
     """What a removed attention head gives."""
     nothing = tl.zeros([ROWS, STEP], mixed_rows.dtype.element_ty)
@@ -262,17 +251,17 @@ def attend_tile(
                           HEAD_WIDTH, STEP, ROWS, SPAN, IMPORTANCE, WITH_HEAD_SIZE)  # fmt: skip
             return
     affinity = affinities(QUERY + query_far * query_stride, key_rows, query_live, key_live, head,
-                          scale, HEAD_WIDTH, STEP, ROWS, SPAN, PRECISE)  # fmt: skip
+                          scale, HEAD_WIDTH, STEP, PRECISE)  # fmt: skip
     affinity = biased(affinity, query_number, key_number, query_live, key_live, ORIGIN, BUCKETS,
                       BIAS, key_start, head, N_HEADS, FARTHEST, WITH_BIAS)  # fmt: skip
     weights, best, reach, inverse, chosen = weigh(
         affinity, ALPHA, KEPT, query_live, key_live, n_keys, head, missing,
-        ROWS, SPAN, RULE, BLOCK, PRECISE)  # fmt: skip
+        RULE, BLOCK, PRECISE)  # fmt: skip
     if WITH_ROW_NUMBERS:
         row, n_rows = head * n_rows_apart + query_place, N_HEADS * n_rows_apart
         store_row_numbers(ROW_NUMBERS + row, best, reach, inverse, query_live, n_rows)
         if RULE == "top_k" or RULE == "block_top_k":
-            store_chosen(CHOSEN, row, chosen, query_live, ROWS, SPAN, FARTHEST)
+            store_chosen(CHOSEN, row, chosen, query_live, FARTHEST)
     value = load_step(value_rows, key_live, 0, head, HEAD_WIDTH, STEP)
     if IMPORTANCE != "none":
         store_importance(to_received, weights, query_live, value, value_rows, key_live, head,
@@ -296,7 +285,7 @@ def attend_tile(
 
 
 @triton.jit
-def load_rows(rows, live, head, HEAD_WIDTH: tl.constexpr, WIDTH: tl.constexpr):
+def load_rows(rows, live, head, HEAD_WIDTH, WIDTH):
     """An attention head's part of some rows, 0 where there are none. (row, WIDTH)
 
     rows: pointers to the rows' first numbers.
@@ -307,92 +296,69 @@ def load_rows(rows, live, head, HEAD_WIDTH: tl.constexpr, WIDTH: tl.constexpr):
 
 
 @triton.jit
-def key_affinities(
-    query, key_rows, query_number, key_number, query_live, key_live, ORIGIN, BUCKETS, BIAS,
-    key_start, head, scale, N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr,
-    WIDTH: tl.constexpr, ROWS: tl.constexpr, PART: tl.constexpr, FARTHEST: tl.constexpr,
-    PRECISE: tl.constexpr, WITH_BIAS: tl.constexpr,
-):  # fmt: skip
-    """With the bias, and −∞ where there is no key. (query, key) query: (query, WIDTH)"""
-    column = tl.arange(0, WIDTH)[:, None]
-    at = key_rows[None, :] + head * HEAD_WIDTH + column
-    key = tl.load(at, mask=key_live[None, :] & (column < HEAD_WIDTH), other=0.0)
-    affinity = product(query, key, tl.zeros([ROWS, PART], tl.float32), PRECISE) * scale
-    return biased(affinity, query_number, key_number, query_live, key_live, ORIGIN, BUCKETS, BIAS,
-                  key_start, head, N_HEADS, FARTHEST, WITH_BIAS)  # fmt: skip
+def block_affinities(start, walk, N_HEADS, HEAD_WIDTH, PART, FARTHEST, PRECISE, WITH_BIAS):
+    """Of the block of keys from `start` on, with the bias, and −∞ where there is no key, (query,
+    PART); the keys' numbers, which of them there are, and their rows.
 
-
-@triton.jit
-def block_affinities(
-    start, query, KEY, query_number, query_live, ORIGIN, BUCKETS, BIAS, key_start, n_keys,
-    key_stride, head, scale, N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr,
-    WIDTH: tl.constexpr, ROWS: tl.constexpr, PART: tl.constexpr, FARTHEST: tl.constexpr,
-    PRECISE: tl.constexpr, WITH_BIAS: tl.constexpr,
-):  # fmt: skip
-    """Of the block of keys from `start` on; the keys' numbers, which of them there are, and their
-    rows.
+    walk: what `walk_keys` has found of its queries and of its text.
     """
+    query, query_number, query_live, KEY, ORIGIN, BUCKETS, BIAS = walk[:7]
+    key_start, n_keys, key_stride, head, scale = walk[7:]
     key_number = start + tl.arange(0, PART)
     key_live = key_number < n_keys
     key_far = (key_start + key_number).to(tl.int64)
-    affinity = key_affinities(
-        query, KEY + key_far * key_stride, query_number, key_number, query_live, key_live,
-        ORIGIN, BUCKETS, BIAS, key_start, head, scale,
-        N_HEADS, HEAD_WIDTH, WIDTH, ROWS, PART, FARTHEST, PRECISE, WITH_BIAS)  # fmt: skip
+    column = tl.arange(0, query.shape[1])[:, None]
+    at = (KEY + key_far * key_stride)[None, :] + head * HEAD_WIDTH + column
+    key = tl.load(at, mask=key_live[None, :] & (column < HEAD_WIDTH), other=0.0)
+    affinity = biased(
+        product(query, key, PRECISE) * scale, query_number, key_number, query_live, key_live,
+        ORIGIN, BUCKETS, BIAS, key_start, head, N_HEADS, FARTHEST, WITH_BIAS)  # fmt: skip
     return affinity, key_number, key_live, key_far
 
 
 @triton.jit
 def gather_block(
-    start, best, total, mixed, query, KEY, VALUE, query_number, query_live, query_place,
-    ORIGIN, BUCKETS, BIAS, SEED, key_start, n_keys, key_stride, value_stride, head, scale, dropout,
-    N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr,
-    PART: tl.constexpr, FARTHEST: tl.constexpr, PRECISE: tl.constexpr, WITH_BIAS: tl.constexpr,
-    WITH_DROPOUT: tl.constexpr,
+    start, best, total, mixed, walk, VALUE, SEED, query_place, value_stride, dropout, N_HEADS,
+    HEAD_WIDTH, PART, FARTHEST, PRECISE, WITH_BIAS, WITH_DROPOUT,
 ):  # fmt: skip
     """Best, total and output after one more block of keys."""
     affinity, key_number, key_live, key_far = block_affinities(
-        start, query, KEY, query_number, query_live, ORIGIN, BUCKETS, BIAS, key_start, n_keys,
-        key_stride, head, scale, N_HEADS, HEAD_WIDTH, WIDTH, ROWS, PART, FARTHEST, PRECISE,
-        WITH_BIAS)  # fmt: skip
+        start, walk, N_HEADS, HEAD_WIDTH, PART, FARTHEST, PRECISE, WITH_BIAS
+    )
+    head = walk[10]
     better = tl.maximum(best, tl.max(affinity, 1))
     weights = exp_behind(affinity, better[:, None])
     fading = exp_behind(best, better)
     total = total * fading + tl.sum(weights, 1)
     weights = after_dropout(weights, SEED, query_place, key_number, head, dropout, N_HEADS,
                             WITH_DROPOUT)  # fmt: skip
-    value = load_rows(VALUE + key_far * value_stride, key_live, head, HEAD_WIDTH, WIDTH)
-    mixed = product(weights.to(value.dtype), value, mixed * fading[:, None], PRECISE)
+    value = load_rows(VALUE + key_far * value_stride, key_live, head, HEAD_WIDTH, mixed.shape[1])
+    mixed = product(weights.to(value.dtype), value, PRECISE, mixed * fading[:, None])
     return better, total, mixed
 
 
 @triton.jit
 def store_received_in_block(
-    to_received, start, best, times, query, KEY, VALUE, query_number, query_live,
-    ORIGIN, BUCKETS, BIAS, key_start, n_keys, n_used, key_stride, value_stride, head, scale,
-    N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr,
-    PART: tl.constexpr, FARTHEST: tl.constexpr, PRECISE: tl.constexpr, WITH_BIAS: tl.constexpr,
-    WITH_ALIVE: tl.constexpr, IMPORTANCE: tl.constexpr,
+    start, to_received, best, times, walk, VALUE, n_used, value_stride, N_HEADS, HEAD_WIDTH, WIDTH,
+    PART, FARTHEST, PRECISE, WITH_BIAS, WITH_ALIVE, IMPORTANCE,
 ):  # fmt: skip
     """What a block's keys received."""
     affinity, key_number, key_live, key_far = block_affinities(
-        start, query, KEY, query_number, query_live, ORIGIN, BUCKETS, BIAS, key_start, n_keys,
-        key_stride, head, scale, N_HEADS, HEAD_WIDTH, WIDTH, ROWS, PART, FARTHEST, PRECISE,
-        WITH_BIAS)  # fmt: skip
+        start, walk, N_HEADS, HEAD_WIDTH, PART, FARTHEST, PRECISE, WITH_BIAS
+    )
     weights = exp_behind(affinity, best[:, None])  # before they are divided by their sum
     if WITH_ALIVE:
         weights = tl.where(n_used > 0, weights, 0.0)
     squares = tl.zeros([PART], tl.float32)
     if IMPORTANCE == "value":
         value_rows = VALUE + key_far * value_stride
-        squares = sum_of_squares(load_rows(value_rows, key_live, head, HEAD_WIDTH, WIDTH))
+        squares = sum_of_squares(load_rows(value_rows, key_live, walk[10], HEAD_WIDTH, WIDTH))
     store_received(to_received + key_number, weights, times, squares, key_live,
-                   ROWS, IMPORTANCE, PRECISE)  # fmt: skip
+                   IMPORTANCE, PRECISE)  # fmt: skip
 
 
 @triton.jit
-def store_mixed(MIXED, mixed, query_place, query_live, head, N_HEADS: tl.constexpr,
-                HEAD_WIDTH: tl.constexpr, WIDTH: tl.constexpr):  # fmt: skip
+def store_mixed(MIXED, mixed, query_place, query_live, head, N_HEADS, HEAD_WIDTH, WIDTH):
     """Returns the sum of what it stored, without signs."""
     column = tl.arange(0, WIDTH)[None, :]
     rounded = mixed.to(MIXED.dtype.element_ty)
@@ -430,15 +396,15 @@ def walk_keys(
     if WITH_ALIVE:
         # a removed head sees no keys: it gathers nothing and gives nothing
         n_used = tl.where((tl.load(ALIVE + text) >> head) & 1 == 1, n_keys, 0)
+    walk = (query, query_number, query_live, KEY, ORIGIN, BUCKETS, BIAS, key_start, n_keys,
+            key_stride, head, scale)  # fmt: skip
     best = tl.full([ROWS], -float("inf"), tl.float32)
     total = tl.zeros([ROWS], tl.float32)
     mixed = tl.zeros([ROWS, WIDTH], tl.float32)
     for start in range(0, n_used, PART):
         best, total, mixed = gather_block(
-            start, best, total, mixed, query, KEY, VALUE, query_number, query_live,
-            query_place, ORIGIN, BUCKETS, BIAS, SEED, key_start, n_keys, key_stride, value_stride,
-            head, scale, dropout, N_HEADS, HEAD_WIDTH, WIDTH, ROWS, PART, FARTHEST,
-            PRECISE, WITH_BIAS, WITH_DROPOUT)  # fmt: skip
+            start, best, total, mixed, walk, VALUE, SEED, query_place, value_stride, dropout,
+            N_HEADS, HEAD_WIDTH, PART, FARTHEST, PRECISE, WITH_BIAS, WITH_DROPOUT)  # fmt: skip
     inverse = 1.0 / tl.where(n_used > 0, total, 1.0)
     size = store_mixed(MIXED, mixed * inverse[:, None], query_place, query_live, head,
                        N_HEADS, HEAD_WIDTH, WIDTH)  # fmt: skip
@@ -453,17 +419,16 @@ def walk_keys(
         times = tl.where(query_live, inverse, 0.0)
         for start in range(0, n_keys, PART):
             store_received_in_block(
-                to_received, start, best, times, query, KEY, VALUE, query_number, query_live,
-                ORIGIN, BUCKETS, BIAS, key_start, n_keys, n_used, key_stride, value_stride, head,
-                scale, N_HEADS, HEAD_WIDTH, WIDTH, ROWS, PART, FARTHEST, PRECISE, WITH_BIAS,
-                WITH_ALIVE, IMPORTANCE)  # fmt: skip
+                start, to_received, best, times, walk, VALUE, n_used, value_stride, N_HEADS,
+                HEAD_WIDTH, WIDTH, PART, FARTHEST, PRECISE, WITH_BIAS, WITH_ALIVE,
+                IMPORTANCE)  # fmt: skip
 
 
 # What the queries of a tile gave each key: the sums of the weights' columns.
 
 
 @triton.jit
-def column_sums(weights, times, ROWS: tl.constexpr, PRECISE: tl.constexpr):
+def column_sums(weights, times, PRECISE):
     """Of the weights, each row `times` its own number. (row, key): rows are all the same.
 
     In half precision by a product with such rows: threads hold rows of weights, and to add columns
@@ -472,7 +437,9 @@ def column_sums(weights, times, ROWS: tl.constexpr, PRECISE: tl.constexpr):
     if PRECISE:
         sums = tl.sum(weights * times[:, None], 0)[None, :]
     else:
-        rows = tl.broadcast_to(times.to(tl.float16)[None, :], [16, ROWS])  # products have 16
+        rows = tl.broadcast_to(
+            times.to(tl.float16)[None, :], [16, times.shape[0]]
+        )  # products have 16
         sums = tl.dot(rows, weights.to(tl.float16))
     return sums
 
@@ -500,16 +467,13 @@ def put(to, numbers, mask):
 
 
 @triton.jit
-def store_received(
-    to_received, weights, times, squares, key_live,
-    ROWS: tl.constexpr, IMPORTANCE: tl.constexpr, PRECISE: tl.constexpr,
-):  # fmt: skip
+def store_received(to_received, weights, times, squares, key_live, IMPORTANCE, PRECISE):
     """What the tile's queries gave each key; "value": times its value's length.
 
     to_received: a pointer for each key. times: what a row's weights have to be multiplied by, 0 for
     rows of nobody. (query,) squares: of the values' lengths. (key,)
     """
-    sums = column_sums(weights, times, ROWS, PRECISE)
+    sums = column_sums(weights, times, PRECISE)
     if IMPORTANCE == "value":
         sums *= tl.sqrt(squares)[None, :]
     is_first = (tl.arange(0, sums.shape[0]) == 0)[:, None]
@@ -540,7 +504,7 @@ ALL = tl.constexpr(4294967296.0)
 
 
 @triton.jit
-def times(numbers, factor: tl.constexpr):
+def times(numbers, factor):
     """What overflows is lost, as it should be."""
     return tl.mul(numbers, factor, sanitize_overflow=False)
 
@@ -554,7 +518,7 @@ def scrambled(numbers):
 
 
 @triton.jit
-def keeps_weight(SEED, query_place, key_number, head, dropout, N_HEADS: tl.constexpr):
+def keeps_weight(SEED, query_place, key_number, head, dropout, N_HEADS):
     """Which weights dropout leaves: the same for the same seed, place in the batch and head.
 
     query_place, key_number: broadcast to the weights' shape.
@@ -568,8 +532,7 @@ def keeps_weight(SEED, query_place, key_number, head, dropout, N_HEADS: tl.const
 
 
 @triton.jit
-def after_dropout(weights, SEED, query_place, key_number, head, dropout, N_HEADS: tl.constexpr,
-                  WITH_DROPOUT: tl.constexpr):  # fmt: skip
+def after_dropout(weights, SEED, query_place, key_number, head, dropout, N_HEADS, WITH_DROPOUT):
     if WITH_DROPOUT:
         kept = keeps_weight(SEED, query_place[:, None], key_number[None, :], head, dropout, N_HEADS)
         weights = tl.where(kept, weights * (1.0 / (1.0 - dropout)), 0.0)

@@ -46,22 +46,19 @@ from litotes.kernels.rules import LOG2_E, largest, quick_log2
 
 
 @triton.jit
-def part_affinities(
-    query, KEY, query_number, start, query_live, n_keys, ORIGIN, BUCKETS, BIAS, key_start,
-    key_stride, head, scale, N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr,
-    WIDTH: tl.constexpr, ROWS: tl.constexpr, PART: tl.constexpr, FARTHEST: tl.constexpr,
-    WITH_BIAS: tl.constexpr,
-):  # fmt: skip
-    """With the bias, and −∞ where there is no key. (query, PART)"""
+def part_affinities(start, walk, N_HEADS, HEAD_WIDTH, PART, FARTHEST, WITH_BIAS):
+    """With the bias, and −∞ where there is no key, (query, PART). walk: as in `block_affinities`"""
+    query, query_number, query_live, KEY, ORIGIN, BUCKETS, BIAS = walk[:7]
+    key_start, n_keys, key_stride, head, scale = walk[7:]
     number = tl.arange(0, PART)
     live = number < n_keys - start
     key_place = key_start + start + number
-    column = tl.arange(0, WIDTH)[:, None]
+    column = tl.arange(0, query.shape[1])[:, None]
     key_rows = KEY + key_place.to(tl.int64) * key_stride + head * HEAD_WIDTH
     key = tl.load(key_rows[None, :] + column, mask=live[None, :] & (column < HEAD_WIDTH), other=0.0)
     # a key that is not there is 0, and so is its product: what is added says that it is not there
     nothing = tl.where(live, 0.0, -float("inf"))[None, :]
-    affinity = product(query, key, tl.zeros([ROWS, PART], tl.float32), False) * scale + nothing
+    affinity = product(query, key, False) * scale + nothing
     if WITH_BIAS:
         bias, _ = distance_bias(
             ORIGIN, BUCKETS, BIAS, key_start + query_number[:, None], key_place[None, :],
@@ -72,10 +69,7 @@ def part_affinities(
 
 @triton.jit
 def gather_pairs(
-    query, KEY, query_number, query_live, n_keys, ORIGIN, BUCKETS, BIAS, key_start, key_stride,
-    head, scale, N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr, WIDTH: tl.constexpr,
-    ROWS: tl.constexpr, PART: tl.constexpr, FARTHEST: tl.constexpr, WITH_BIAS: tl.constexpr,
-    CENTRED: tl.constexpr, PRODUCTS: tl.constexpr, TOGETHER: tl.constexpr,
+    walk, N_HEADS, HEAD_WIDTH, ROWS, PART, FARTHEST, WITH_BIAS, CENTRED, PRODUCTS, TOGETHER
 ):  # fmt: skip
     """Each row's best affinity, and how far all keys are behind it, as pairs.
 
@@ -84,10 +78,7 @@ def gather_pairs(
     """
     about = tl.zeros([ROWS], tl.float32)
     if CENTRED:
-        some = part_affinities(
-            query, KEY, query_number, 0, query_live, n_keys, ORIGIN, BUCKETS, BIAS, key_start,
-            key_stride, head, scale, N_HEADS, HEAD_WIDTH, WIDTH, ROWS, PART, FARTHEST,
-            WITH_BIAS)  # fmt: skip
+        some = part_affinities(0, walk, N_HEADS, HEAD_WIDTH, PART, FARTHEST, WITH_BIAS)
         about = tl.max(some, 1)
     pairs_0 = tl.zeros([ROWS, PART], tl.int32)
     pairs_1 = tl.zeros([ROWS, PART], tl.int32)
@@ -98,22 +89,16 @@ def gather_pairs(
     for start in tl.range(
         0, 2 * N_PAIRS * PART, 2 * PART, num_stages=N_AHEAD, loop_unroll_factor=TOGETHER
     ):
-        first = part_affinities(
-            query, KEY, query_number, start, query_live, n_keys, ORIGIN, BUCKETS, BIAS, key_start,
-            key_stride, head, scale, N_HEADS, HEAD_WIDTH, WIDTH, ROWS, PART, FARTHEST,
-            WITH_BIAS)  # fmt: skip
-        second = part_affinities(
-            query, KEY, query_number, start + PART, query_live, n_keys, ORIGIN, BUCKETS, BIAS,
-            key_start, key_stride, head, scale, N_HEADS, HEAD_WIDTH, WIDTH, ROWS, PART, FARTHEST,
-            WITH_BIAS)  # fmt: skip
+        first = part_affinities(start, walk, N_HEADS, HEAD_WIDTH, PART, FARTHEST, WITH_BIAS)
+        second = part_affinities(start + PART, walk, N_HEADS, HEAD_WIDTH, PART, FARTHEST, WITH_BIAS)
         pairs_0, pairs_1, pairs_2 = moved(pairs_1), moved(pairs_2), moved(pairs_3)
         if CENTRED:
             first, second = first - about[:, None], second - about[:, None]
         pairs_3 = pair(first, second)
     best = row_best(larger(larger(pairs_0, pairs_1), larger(pairs_2, pairs_3)), PRODUCTS)
     less = for_all(-best)
-    best += about
-    return best, plus(pairs_0, less), plus(pairs_1, less), plus(pairs_2, less), plus(pairs_3, less)
+    behind = (plus(pairs_0, less), plus(pairs_1, less), plus(pairs_2, less), plus(pairs_3, less))
+    return best + about, behind
 
 
 # Rows of up to 512 keys in half precision: affinities lie on the chip as pairs (pairs.py).
@@ -129,14 +114,12 @@ def gather_pairs(
 
 @triton.jit
 def find_reach(
-    pairs_0, pairs_1, pairs_2, pairs_3, beta, KEPT, CHOSEN, row, query_live, n_keys, missing,
-    ROWS: tl.constexpr, PART: tl.constexpr, FARTHEST: tl.constexpr, RULE: tl.constexpr,
-    WITH_ROW_NUMBERS: tl.constexpr, PRODUCTS: tl.constexpr,
+    behind, beta, KEPT, CHOSEN, row, query_live, n_keys, missing, ROWS, PART, FARTHEST, RULE,
+    WITH_ROW_NUMBERS, PRODUCTS,
 ):  # fmt: skip
     """How far behind the best a key of each row may be, and the pairs: of `top_k` without keys that
     are as near as the last one kept but come later. Stores which are kept, if row numbers are.
     """
-    behind = (pairs_0, pairs_1, pairs_2, pairs_3)
     if RULE == "squares":
         reach = squares_reach(behind, missing, ROWS, PRODUCTS)
     elif RULE == "powers":
@@ -145,17 +128,14 @@ def find_reach(
         n_kept = tl.load(KEPT + n_keys).to(tl.float32)
         reach, n_reached, n_nearer = kept_reach(behind, n_kept, ROWS, PRODUCTS)
         if largest(n_reached) > n_kept:
-            pairs_0, pairs_1, pairs_2, pairs_3 = without_late(
-                behind, reach, n_kept - n_nearer, ROWS, PART, PRODUCTS
-            )
+            behind = without_late(behind, reach, n_kept - n_nearer, ROWS, PART, PRODUCTS)
         if WITH_ROW_NUMBERS:
-            behind = (pairs_0, pairs_1, pairs_2, pairs_3)
             store_kept(CHOSEN, row, behind, reach, query_live, ROWS, PART, FARTHEST)
-    return reach, pairs_0, pairs_1, pairs_2, pairs_3
+    return reach, behind
 
 
 @triton.jit
-def prepared(pairs, reach, RULE: tl.constexpr):
+def prepared(pairs, reach, RULE):
     """What can be done with both keys of each pair at once."""
     if RULE == "squares":
         nearest = rounded(reach)
@@ -168,7 +148,7 @@ def prepared(pairs, reach, RULE: tl.constexpr):
 
 
 @triton.jit
-def weigh_half(ready, half: tl.constexpr, reach, beta, RULE: tl.constexpr, TYPE: tl.constexpr):
+def weigh_half(ready, half, reach, beta, RULE, TYPE):
     """The weights of one key of each pair, not yet divided by their sum. TYPE: of the values."""
     if RULE == "squares":
         weights = first_as(ready, TYPE) if half == 0 else second_as(ready, TYPE)
@@ -191,8 +171,7 @@ def power_of_inside(behind, shrink, beta):
 
 @triton.jit
 def without_dropped(
-    weights, SEED, query_place, first_key, head, dropout, N_HEADS: tl.constexpr,
-    PART: tl.constexpr, WITH_DROPOUT: tl.constexpr,
+    weights, SEED, query_place, first_key, head, dropout, N_HEADS, PART, WITH_DROPOUT,
 ):  # fmt: skip
     """The weights that dropout leaves, not yet divided by the share it leaves."""
     if WITH_DROPOUT:
@@ -204,15 +183,16 @@ def without_dropped(
 
 @triton.jit
 def mix_pairs(
-    pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, SEED, query_place, key_start, n_keys,
-    value_stride, head, dropout, N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr,
-    WIDTH: tl.constexpr, ROWS: tl.constexpr, PART: tl.constexpr, RULE: tl.constexpr,
-    AGAIN: tl.constexpr, WITH_DROPOUT: tl.constexpr, PRODUCTS: tl.constexpr,
-    TOGETHER: tl.constexpr,
+    behind, reach, beta, values, dropout, N_HEADS, HEAD_WIDTH, WIDTH, ROWS, PART, RULE, AGAIN,
+    WITH_DROPOUT, PRODUCTS, TOGETHER,
 ):  # fmt: skip
     """The values' sum by weights that are not yet divided, the weights' sum, and the pairs, if they
     are needed AGAIN: each is the first one in its turn.
+
+    values: where they lie, as `attend_pairs` has found.
     """
+    VALUE, SEED, query_place, key_start, n_keys, value_stride, head = values
+    pairs_0, pairs_1, pairs_2, pairs_3 = behind
     total = tl.zeros([ROWS], tl.float32)
     mixed = tl.zeros([ROWS, WIDTH], tl.float32)
     for start in tl.range(
@@ -228,52 +208,45 @@ def mix_pairs(
         total += row_sums(ready, PRODUCTS) if RULE == "squares" else tl.sum(weights, 1)
         weights = without_dropped(weights, SEED, query_place, start, head, dropout,
                                   N_HEADS, PART, WITH_DROPOUT)  # fmt: skip
-        mixed = product(weights.to(value.dtype), value, mixed, False)
+        mixed = product(weights.to(value.dtype), value, False, mixed)
         weights = weigh_half(ready, 1, reach, beta, RULE, value.dtype)
         if RULE != "squares":
             total += tl.sum(weights, 1)
         weights = without_dropped(weights, SEED, query_place, start + PART, head, dropout,
                                   N_HEADS, PART, WITH_DROPOUT)  # fmt: skip
-        mixed = product(weights.to(value.dtype), value_second, mixed, False)
+        mixed = product(weights.to(value.dtype), value_second, False, mixed)
         before = pairs_0
         pairs_0, pairs_1, pairs_2 = moved(pairs_1), moved(pairs_2), moved(pairs_3)
         if AGAIN:
             pairs_3 = moved(before)
-    return mixed, total, pairs_0, pairs_1, pairs_2, pairs_3
+    return mixed, total, (pairs_0, pairs_1, pairs_2, pairs_3)
 
 
 @triton.jit
 def mix_exactly(
-    pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, SEED, query_place, key_start, n_keys,
-    value_stride, head, dropout, missing, amiss, N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr,
-    WIDTH: tl.constexpr, ROWS: tl.constexpr, PART: tl.constexpr, RULE: tl.constexpr,
-    IMPORTANCE: tl.constexpr, WITH_DROPOUT: tl.constexpr, PRODUCTS: tl.constexpr,
-    TOGETHER: tl.constexpr,
+    behind, reach, beta, values, dropout, missing, amiss, N_HEADS, HEAD_WIDTH, WIDTH, ROWS, PART,
+    RULE, IMPORTANCE, WITH_DROPOUT, PRODUCTS, TOGETHER,
 ):  # fmt: skip
     """As `mix_pairs`, and once more for `powers` where the weights' sum shows that the reach was
     not near enough; with the reach.
     """
     AGAIN: tl.constexpr = RULE == "powers" or IMPORTANCE != "none"
-    mixed, total, pairs_0, pairs_1, pairs_2, pairs_3 = mix_pairs(
-        pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, SEED, query_place, key_start,
-        n_keys, value_stride, head, dropout, N_HEADS, HEAD_WIDTH, WIDTH, ROWS, PART, RULE,
-        AGAIN, WITH_DROPOUT, PRODUCTS, TOGETHER)  # fmt: skip
+    mixed, total, behind = mix_pairs(
+        behind, reach, beta, values, dropout, N_HEADS, HEAD_WIDTH, WIDTH, ROWS, PART, RULE, AGAIN,
+        WITH_DROPOUT, PRODUCTS, TOGETHER)  # fmt: skip
     if RULE == "powers":
         if beta * largest(tl.abs(powers_excess(total, reach, beta))) > amiss:
-            behind = (pairs_0, pairs_1, pairs_2, pairs_3)
             reach = exact_reach(behind, reach, beta, missing, ROWS)
-            mixed, total, pairs_0, pairs_1, pairs_2, pairs_3 = mix_pairs(
-                pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, SEED, query_place,
-                key_start, n_keys, value_stride, head, dropout, N_HEADS, HEAD_WIDTH, WIDTH, ROWS,
-                PART, RULE, AGAIN, WITH_DROPOUT, PRODUCTS, TOGETHER)  # fmt: skip
-    return reach, mixed, total, pairs_0, pairs_1, pairs_2, pairs_3
+            mixed, total, behind = mix_pairs(
+                behind, reach, beta, values, dropout, N_HEADS, HEAD_WIDTH, WIDTH, ROWS, PART, RULE,
+                AGAIN, WITH_DROPOUT, PRODUCTS, TOGETHER)  # fmt: skip
+    return reach, mixed, total, behind
 
 
 @triton.jit
 def store_all_received(
     to_received, behind, reach, beta, inverse, VALUE, key_start, n_keys, value_stride,
-    query_live, head, HEAD_WIDTH: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr,
-    PART: tl.constexpr, RULE: tl.constexpr, IMPORTANCE: tl.constexpr,
+    query_live, head, HEAD_WIDTH, WIDTH, ROWS, PART, RULE, IMPORTANCE,
 ):  # fmt: skip
     """What each key received, as in `attend_tile`."""
     for part in tl.static_range(N_PAIRS):
@@ -287,14 +260,13 @@ def store_all_received(
                 value_rows = VALUE + (key_start + key_number).to(tl.int64) * value_stride
                 squares = sum_of_squares(load_rows(value_rows, key_live, head, HEAD_WIDTH, WIDTH))
             store_received(to_received + key_number, weights, query_live.to(tl.float32), squares,
-                           key_live, ROWS, IMPORTANCE, False)  # fmt: skip
+                           key_live, IMPORTANCE, False)  # fmt: skip
 
 
 @triton.jit
 def store_removed(
-    MIXED, to_received, to_size, query_far, query_live, n_keys, head, N_HEADS: tl.constexpr,
-    HEAD_WIDTH: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, PART: tl.constexpr,
-    IMPORTANCE: tl.constexpr, WITH_HEAD_SIZE: tl.constexpr,
+    MIXED, to_received, to_size, query_far, query_live, n_keys, head, N_HEADS, HEAD_WIDTH,
+    WIDTH, ROWS, PART, IMPORTANCE, WITH_HEAD_SIZE,
 ):  # fmt: skip
     """What a removed attention head gives."""
     key_number = tl.arange(0, 2 * N_PAIRS * PART)
@@ -339,18 +311,18 @@ def attend_pairs(
                           HEAD_WIDTH, WIDTH, ROWS, PART, IMPORTANCE, WITH_HEAD_SIZE)  # fmt: skip
             return
     query = load_rows(QUERY + query_far * query_stride, query_live, head, HEAD_WIDTH, WIDTH)
-    best, pairs_0, pairs_1, pairs_2, pairs_3 = gather_pairs(
-        query, KEY, query_number, query_live, n_keys, ORIGIN, BUCKETS, BIAS, key_start, key_stride,
-        head, scale, N_HEADS, HEAD_WIDTH, WIDTH, ROWS, PART, FARTHEST, WITH_BIAS,
-        CENTRED, PRODUCTS, TOGETHER)  # fmt: skip
+    walk = (query, query_number, query_live, KEY, ORIGIN, BUCKETS, BIAS, key_start, n_keys,
+            key_stride, head, scale)  # fmt: skip
+    best, behind = gather_pairs(walk, N_HEADS, HEAD_WIDTH, ROWS, PART, FARTHEST, WITH_BIAS, CENTRED,
+                                PRODUCTS, TOGETHER)  # fmt: skip
     beta = 1.0 / (tl.load(ALPHA + head) - 1.0) if RULE == "powers" else 2.0
     row = head * n_rows_apart + query_place
-    reach, pairs_0, pairs_1, pairs_2, pairs_3 = find_reach(
-        pairs_0, pairs_1, pairs_2, pairs_3, beta, KEPT, CHOSEN, row, query_live, n_keys, missing,
-        ROWS, PART, FARTHEST, RULE, WITH_ROW_NUMBERS, PRODUCTS)  # fmt: skip
-    reach, mixed, total, pairs_0, pairs_1, pairs_2, pairs_3 = mix_exactly(
-        pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, SEED, query_place, key_start,
-        n_keys, value_stride, head, dropout, missing, amiss, N_HEADS, HEAD_WIDTH, WIDTH, ROWS,
+    reach, behind = find_reach(
+        behind, beta, KEPT, CHOSEN, row, query_live, n_keys, missing, ROWS, PART, FARTHEST, RULE,
+        WITH_ROW_NUMBERS, PRODUCTS)  # fmt: skip
+    values = (VALUE, SEED, query_place, key_start, n_keys, value_stride, head)
+    reach, mixed, total, behind = mix_exactly(
+        behind, reach, beta, values, dropout, missing, amiss, N_HEADS, HEAD_WIDTH, WIDTH, ROWS,
         PART, RULE, IMPORTANCE, WITH_DROPOUT, PRODUCTS, TOGETHER)  # fmt: skip
     inverse = 1.0 / total
     if WITH_ROW_NUMBERS:
@@ -362,6 +334,6 @@ def attend_pairs(
         tl.store(to_size, size)
     if IMPORTANCE != "none":
         store_all_received(
-            to_received, (pairs_0, pairs_1, pairs_2, pairs_3), reach, beta, inverse, VALUE,
-            key_start, n_keys, value_stride, query_live, head, HEAD_WIDTH, WIDTH, ROWS, PART,
+            to_received, behind, reach, beta, inverse, VALUE, key_start, n_keys, value_stride,
+            query_live, head, HEAD_WIDTH, WIDTH, ROWS, PART,
             RULE, IMPORTANCE)  # fmt: skip

@@ -64,7 +64,7 @@ def embed(
 
 
 @triton.jit
-def norm_rows(x, inside, WEIGHT, BIAS, column, epsilon, WIDTH: tl.constexpr):
+def norm_rows(x, inside, WEIGHT, BIAS, column, epsilon, WIDTH):
     """Layer norm of rows (row, column) that are 0 outside their width."""
     mean = tl.sum(x, 1) / WIDTH
     centred = tl.where(inside, x - mean[:, None], 0.0)

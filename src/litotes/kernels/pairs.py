@@ -61,7 +61,7 @@ def second_of(pairs):
 
 
 @triton.jit
-def first_as(pairs, TYPE: tl.constexpr):
+def first_as(pairs, TYPE):
     """For what is of this type in the end: a half is one already."""
     if tl.float16 == TYPE:
         return as_half(pairs)
@@ -70,7 +70,7 @@ def first_as(pairs, TYPE: tl.constexpr):
 
 
 @triton.jit
-def second_as(pairs, TYPE: tl.constexpr):
+def second_as(pairs, TYPE):
     if tl.float16 == TYPE:
         return as_half(pairs >> 16)
     else:
@@ -169,7 +169,7 @@ def larger(left, right):
 
 
 @triton.jit
-def compared(left, right, HOW: tl.constexpr):
+def compared(left, right, HOW):
     """1 where left ≥ right, left < right or left = right ("ge", "lt", "eq"), else 0. Not pure, as
     `first_of`.
     """
@@ -184,7 +184,7 @@ def compared(left, right, HOW: tl.constexpr):
 
 
 @triton.jit
-def _is(left, right, HOW: tl.constexpr):
+def _is(left, right, HOW):
     if HOW == "ge":
         return (left >= right).to(tl.float32)
     elif HOW == "lt":
@@ -265,7 +265,7 @@ def _one(left, right):
 
 
 @triton.jit
-def _of_rows(pairs, ASM: tl.constexpr):
+def _of_rows(pairs, ASM):
     """What `ASM` finds of each row, which all numbers of the row are given. (query,)"""
     everywhere = tl.inline_asm_elementwise(
         ASM, REGISTERS, [pairs], dtype=tl.float32, is_pure=True, pack=32
@@ -274,7 +274,7 @@ def _of_rows(pairs, ASM: tl.constexpr):
 
 
 @triton.jit
-def row_sums(pairs, PRODUCTS: tl.constexpr):
+def row_sums(pairs, PRODUCTS):
     """The sum of each row's numbers, float32. (query,)"""
     if PRODUCTS and not INTERPRETED:
         return _of_rows(pairs, SUMS)
@@ -283,7 +283,7 @@ def row_sums(pairs, PRODUCTS: tl.constexpr):
 
 
 @triton.jit
-def row_sums_of_first(pairs, PRODUCTS: tl.constexpr):
+def row_sums_of_first(pairs, PRODUCTS):
     """The same of the first numbers of all pairs."""
     if PRODUCTS and not INTERPRETED:
         return _of_rows(pairs, SUMS_OF_FIRST)
@@ -292,7 +292,7 @@ def row_sums_of_first(pairs, PRODUCTS: tl.constexpr):
 
 
 @triton.jit
-def row_best(pairs, PRODUCTS: tl.constexpr):
+def row_best(pairs, PRODUCTS):
     """The largest of each row's numbers, float32; NaN counts for nothing. (query,)"""
     if PRODUCTS and not INTERPRETED:
         return _of_rows(pairs, BEST)
@@ -339,7 +339,7 @@ def for_all(numbers):
 
 
 @triton.jit
-def squares_sums(behind, more, PRODUCTS: tl.constexpr):
+def squares_sums(behind, more, PRODUCTS):
     """The rows' Σ v and Σ v²: v = max(behind + more, 0)."""
     sums = plus_if_positive(behind[0], more)
     squares = times(sums, sums)
@@ -351,7 +351,7 @@ def squares_sums(behind, more, PRODUCTS: tl.constexpr):
 
 
 @triton.jit
-def squares_reach(behind, missing, ROWS: tl.constexpr, PRODUCTS: tl.constexpr):
+def squares_reach(behind, missing, ROWS, PRODUCTS):
     """α = 1.5, as `squares_row`, two keys at a time."""
     close = 4.0 * tl.sqrt(missing)
     reach = tl.full([ROWS], 2.0, tl.float32)
@@ -387,13 +387,13 @@ def cubic(place, first, second, third, fourth):
 
 
 @triton.jit
-def log_of_others(pairs, PRODUCTS: tl.constexpr):
+def log_of_others(pairs, PRODUCTS):
     """log₂ of a row's sum without its best key, whose part in every Σ v^p is 1. (query,)"""
     return tl.log2(tl.maximum(row_sums(pairs, PRODUCTS) - 1.0, 0.001))
 
 
 @triton.jit
-def moments_below_two(behind, shrink, PRODUCTS: tl.constexpr):
+def moments_below_two(behind, shrink, PRODUCTS):
     """Of the rows' Σ v^0, Σ v, Σ v² and Σ v³: v = max(1 + behind × shrink, 0)."""
     counts = tl.zeros_like(behind[0])
     sums = tl.zeros_like(counts)
@@ -414,7 +414,7 @@ def moments_below_two(behind, shrink, PRODUCTS: tl.constexpr):
 
 
 @triton.jit
-def moments_from_two(behind, shrink, n_squarings, PRODUCTS: tl.constexpr):
+def moments_from_two(behind, shrink, n_squarings, PRODUCTS):
     """Of the rows' Σ v^(p/2), Σ v^p, Σ v^(3p/2) and Σ v^2p: p = 2^(1 + n_squarings)."""
     lower = tl.zeros_like(behind[0])
     middle = tl.zeros_like(lower)
@@ -437,7 +437,7 @@ def moments_from_two(behind, shrink, n_squarings, PRODUCTS: tl.constexpr):
 
 
 @triton.jit
-def powers_reach(behind, beta, ROWS: tl.constexpr, PRODUCTS: tl.constexpr):
+def powers_reach(behind, beta, ROWS, PRODUCTS):
     """Any α in (1, 2], to some thousandths at worst for rows as they come.
 
     A power of every number at every turn, whatever β, would keep the chip's special functions busy
@@ -480,7 +480,7 @@ def powers_excess(total, reach, beta):
 
 
 @triton.jit
-def powers_sums(behind, reach, beta, ROWS: tl.constexpr):
+def powers_sums(behind, reach, beta, ROWS):
     """The rows' Σ v^β and Σ v^(β−1): v = max(1 + behind / reach, 0)."""
     shrink = (1.0 / reach)[:, None]
     total = tl.zeros([ROWS], tl.float32)
@@ -496,7 +496,7 @@ def powers_sums(behind, reach, beta, ROWS: tl.constexpr):
 
 
 @triton.jit
-def exact_reach(behind, reach, beta, missing, ROWS: tl.constexpr):
+def exact_reach(behind, reach, beta, missing, ROWS):
     """Any α in (1, 2], as `powers_row`, from wherever."""
     close = 4.0 * tl.exp2(tl.log2(missing) / tl.minimum(beta, 2.0))
     worst = close + 1.0
@@ -533,7 +533,7 @@ def minus(bits):
 
 
 @triton.jit
-def n_reaching(behind, least, PRODUCTS: tl.constexpr):
+def n_reaching(behind, least, PRODUCTS):
     """How many of each row's keys are at least so near the best one. (query,)"""
     reaching = compared(behind[0], least, "ge")
     for part in tl.static_range(1, N_PAIRS):
@@ -542,7 +542,7 @@ def n_reaching(behind, least, PRODUCTS: tl.constexpr):
 
 
 @triton.jit
-def kept_reach(behind, n_kept, ROWS: tl.constexpr, PRODUCTS: tl.constexpr):
+def kept_reach(behind, n_kept, ROWS, PRODUCTS):
     """The n_kept-th largest of each row, as the bits of how far behind it is, how many keys are at
     least as large, and how many larger.
     """
@@ -563,7 +563,7 @@ def kept_reach(behind, n_kept, ROWS: tl.constexpr, PRODUCTS: tl.constexpr):
 
 
 @triton.jit
-def block_of_last(behind, at, n_wanted, ROWS: tl.constexpr, PRODUCTS: tl.constexpr):
+def block_of_last(behind, at, n_wanted, ROWS, PRODUCTS):
     """Of keys exactly `at` so many are wanted, the earlier ones: the block in which the last of
     them lies, and how many are wanted of that block. (query,)
     """
@@ -583,7 +583,7 @@ def block_of_last(behind, at, n_wanted, ROWS: tl.constexpr, PRODUCTS: tl.constex
 
 
 @triton.jit
-def only_in(block, part: tl.constexpr, number):
+def only_in(block, part, number):
     """`number` for rows whose block lies in this part, in its half of the pair. (query, 1)"""
     first = tl.where(block == 2 * part, number, 0.0)
     second = tl.where(block == 2 * part + 1, number, 0.0)
@@ -591,7 +591,7 @@ def only_in(block, part: tl.constexpr, number):
 
 
 @triton.jit
-def only_after(block, part: tl.constexpr, number):
+def only_after(block, part, number):
     """`number` for rows whose block lies before this part's, for each half of the pair."""
     first = tl.where(block < 2 * part, number, 0.0)
     second = tl.where(block < 2 * part + 1, number, 0.0)
@@ -599,14 +599,13 @@ def only_after(block, part: tl.constexpr, number):
 
 
 @triton.jit
-def part_without_late(pairs, at, late, block, part: tl.constexpr):
+def part_without_late(pairs, at, late, block, part):
     pairs = plus_product(pairs, compared(pairs, at, "eq"), only_after(block, part, FAR))
     return plus_product(pairs, late, only_in(block, part, FAR))
 
 
 @triton.jit
-def without_late(behind, reach, n_wanted, ROWS: tl.constexpr, PART: tl.constexpr,
-                 PRODUCTS: tl.constexpr):  # fmt: skip
+def without_late(behind, reach, n_wanted, ROWS, PART, PRODUCTS):
     """The same rows, but of keys exactly at `reach` only so many, the earlier ones."""
     at = minus(reach)
     block, n_there = block_of_last(behind, at, n_wanted, ROWS, PRODUCTS)
@@ -636,8 +635,7 @@ def only_kept(pairs, at):
 
 
 @triton.jit
-def store_kept(CHOSEN, row, behind, reach, query_live, ROWS: tl.constexpr, PART: tl.constexpr,
-               FARTHEST: tl.constexpr):  # fmt: skip
+def store_kept(CHOSEN, row, behind, reach, query_live, ROWS, PART, FARTHEST):
     """The kept keys as bits, 32 a word, as `store_chosen` writes them: `behind` is without late
     ones.
     """

@@ -110,7 +110,7 @@ def quick_log2(x):
 
 
 @triton.jit
-def power_below_one(x, exponent, PRECISE: tl.constexpr):
+def power_below_one(x, exponent, PRECISE):
     """(1 + x)^exponent, 0 where x ≤ −1.
 
     PRECISE: with the digits that adding 1 loses put back, for float32.
@@ -124,7 +124,7 @@ def power_below_one(x, exponent, PRECISE: tl.constexpr):
 
 
 @triton.jit
-def powers_row(affinity, beta, missing, PRECISE: tl.constexpr):
+def powers_row(affinity, beta, missing, PRECISE):
     """Any α in (1, 2], by logarithms. beta: 1 / (α − 1)"""
     # a step raises what is left to the power min(β, 2)
     close = 4.0 * tl.exp2(tl.log2(missing) / tl.minimum(beta, 2.0))
@@ -211,7 +211,7 @@ def softmax_of_chosen(affinity, chosen):
 
 
 @triton.jit
-def weigh_again(affinity, best, reach, inverse, beta, RULE: tl.constexpr, PRECISE: tl.constexpr):
+def weigh_again(affinity, best, reach, inverse, beta, RULE, PRECISE):
     """The weights of keys whose row is known."""
     behind = affinity - best
     if RULE == "squares":
@@ -239,13 +239,13 @@ LN_2 = tl.constexpr(0.6931471805599453)
 
 
 @triton.jit
-def first_number(TENSOR, start, stride, head, HEAD_WIDTH: tl.constexpr):
+def first_number(TENSOR, start, stride, head, HEAD_WIDTH):
     """Where an attention head's part of a text begins: from there on, places are short numbers."""
     return TENSOR + start.to(tl.int64) * stride + head * HEAD_WIDTH
 
 
 @triton.jit
-def load_part(part, number, live, stride, HEAD_WIDTH: tl.constexpr, WIDTH: tl.constexpr):
+def load_part(part, number, live, stride, HEAD_WIDTH, WIDTH):
     """Some rows of such a part, 0 where there are none. (row, WIDTH)"""
     column = tl.arange(0, WIDTH)[None, :]
     at = part + (number[:, None] * stride + column)
@@ -253,7 +253,7 @@ def load_part(part, number, live, stride, HEAD_WIDTH: tl.constexpr, WIDTH: tl.co
 
 
 @triton.jit
-def store_part(part, rows, number, live, stride, HEAD_WIDTH: tl.constexpr, WIDTH: tl.constexpr):
+def store_part(part, rows, number, live, stride, HEAD_WIDTH, WIDTH):
     column = tl.arange(0, WIDTH)[None, :]
     to = part + (number[:, None] * stride + column)
     inside = live[:, None] & (column < HEAD_WIDTH)
@@ -261,7 +261,7 @@ def store_part(part, rows, number, live, stride, HEAD_WIDTH: tl.constexpr, WIDTH
 
 
 @triton.jit
-def row_lines(ROW_NUMBERS, row, query_live, n_rows, scale, alpha, RULE: tl.constexpr):
+def row_lines(ROW_NUMBERS, row, query_live, n_rows, scale, alpha, RULE):
     """Each row's a and b. (query,)"""
     best = tl.load(ROW_NUMBERS + row, mask=query_live, other=0.0)
     reach = tl.load(ROW_NUMBERS + n_rows + row, mask=query_live, other=1.0)
@@ -282,7 +282,7 @@ def row_lines(ROW_NUMBERS, row, query_live, n_rows, scale, alpha, RULE: tl.const
 
 
 @triton.jit
-def weights_on_line(line, beta, RULE: tl.constexpr):
+def weights_on_line(line, beta, RULE):
     """Weights, slopes, and for `powers` log₂ u."""
     logarithm = line
     if RULE == "squares":
@@ -303,7 +303,7 @@ def weights_on_line(line, beta, RULE: tl.constexpr):
 
 
 @triton.jit
-def are_chosen(words, step, key_number, KEYS: tl.constexpr):
+def are_chosen(words, step, key_number, KEYS):
     """Which of a block's keys each query chose: a word of bits for 32 of them.
 
     words: pointers to the block's first words, one a query; the next ones are `step` farther. These
@@ -316,7 +316,7 @@ def are_chosen(words, step, key_number, KEYS: tl.constexpr):
 
 
 @triton.jit
-def turn_words(of_row, turned, query_number, n_lines, n_keys, FARTHEST: tl.constexpr):
+def turn_words(of_row, turned, query_number, n_lines, n_keys, FARTHEST):
     """Writes the words of bits of some queries for the other walk, which goes by key."""
     word = tl.arange(0, FARTHEST // 32)[:, None]
     inside = word * 32 < n_keys
@@ -326,7 +326,7 @@ def turn_words(of_row, turned, query_number, n_lines, n_keys, FARTHEST: tl.const
 
 
 @triton.jit
-def even_place(start, text, EVEN: tl.constexpr):
+def even_place(start, text, EVEN):
     """Where a text's rows begin in tensors in which they are filled up to a multiple of EVEN."""
     return (start // EVEN + text) * EVEN
 

@@ -314,8 +314,8 @@ def fill_rest(OUT, end, n_rows, value):
 
 @triton.jit
 def total_importance(
-    IMPORTANCE, RECEIVED, FACTOR, place, live, n_slots, n_apart,
-    N_HEADS: tl.constexpr, STEP: tl.constexpr, SPAN: tl.constexpr, WITH_FACTOR: tl.constexpr,
+    IMPORTANCE, RECEIVED, FACTOR, place, live, n_slots, n_apart, N_HEADS, STEP, SPAN,
+    WITH_FACTOR,
 ):  # fmt: skip
     """What each piece of a text has received in this layer and before. (piece,)"""
     received = tl.zeros([SPAN], tl.float32)
@@ -391,9 +391,8 @@ def best_by_rank(key, live, n_kept):
 @triton.jit
 def select_in_text(
     IMPORTANCE, RECEIVED, FACTOR, ORIGIN, PLACES, DESTINATION, NEW_ORIGIN, NEW_IMPORTANCE,
-    SHARES, JOINS, start, n_pieces, new_start, n_kept, n_slots, n_apart,
-    N_HEADS: tl.constexpr, STEP: tl.constexpr, SPAN: tl.constexpr,
-    WITH_FACTOR: tl.constexpr, FUSE: tl.constexpr,
+    SHARES, JOINS, start, n_pieces, new_start, n_kept, n_slots, n_apart, N_HEADS, STEP, SPAN,
+    WITH_FACTOR, FUSE,
 ):  # fmt: skip
     number = tl.arange(0, SPAN)
     place, live = start + number, number < n_pieces
@@ -456,30 +455,18 @@ def select_kernel(
     if FUSE:
         fill_rest(SHARES, before_end, n_before, 0.0)
         fill_rest(JOINS, before_end, n_before, NO_ROW)
+    of_text = (
+        IMPORTANCE, RECEIVED, FACTOR, ORIGIN, PLACES, DESTINATION, NEW_ORIGIN, NEW_IMPORTANCE,
+        SHARES, JOINS, start, n_pieces, new_start, n_kept, n_slots, n_apart,
+    )  # fmt: skip
     if n_pieces <= 32:
-        select_in_text(
-            IMPORTANCE, RECEIVED, FACTOR, ORIGIN, PLACES, DESTINATION, NEW_ORIGIN, NEW_IMPORTANCE,
-            SHARES, JOINS, start, n_pieces, new_start, n_kept, n_slots, n_apart,
-            N_HEADS, 16, 32, WITH_FACTOR, FUSE,
-        )  # fmt: skip
+        select_in_text(*of_text, N_HEADS, 16, 32, WITH_FACTOR, FUSE)
     elif n_pieces <= 128:
-        select_in_text(
-            IMPORTANCE, RECEIVED, FACTOR, ORIGIN, PLACES, DESTINATION, NEW_ORIGIN, NEW_IMPORTANCE,
-            SHARES, JOINS, start, n_pieces, new_start, n_kept, n_slots, n_apart,
-            N_HEADS, 32, 128, WITH_FACTOR, FUSE,
-        )  # fmt: skip
+        select_in_text(*of_text, N_HEADS, 32, 128, WITH_FACTOR, FUSE)
     elif n_pieces <= 512:
-        select_in_text(
-            IMPORTANCE, RECEIVED, FACTOR, ORIGIN, PLACES, DESTINATION, NEW_ORIGIN, NEW_IMPORTANCE,
-            SHARES, JOINS, start, n_pieces, new_start, n_kept, n_slots, n_apart,
-            N_HEADS, 32, 512, WITH_FACTOR, FUSE,
-        )  # fmt: skip
+        select_in_text(*of_text, N_HEADS, 32, 512, WITH_FACTOR, FUSE)
     else:
-        select_in_text(
-            IMPORTANCE, RECEIVED, FACTOR, ORIGIN, PLACES, DESTINATION, NEW_ORIGIN, NEW_IMPORTANCE,
-            SHARES, JOINS, start, n_pieces, new_start, n_kept, n_slots, n_apart,
-            N_HEADS, 4, 1024, WITH_FACTOR, FUSE,
-        )  # fmt: skip
+        select_in_text(*of_text, N_HEADS, 4, 1024, WITH_FACTOR, FUSE)
 
 
 @triton.jit(do_not_specialize=["n_kept", "n_slots"], do_not_specialize_on_alignment=["N_TILES"])
@@ -610,7 +597,7 @@ def put_back_kernel(
 
 
 @triton.jit
-def pieces_left(COUNTS, length, live, stage, N_COUNTS: tl.constexpr, FUSE: tl.constexpr):
+def pieces_left(COUNTS, length, live, stage, N_COUNTS, FUSE):
     """Of each text, how many pieces are left in a stage, fused ones apart and included."""
     real = tl.load(COUNTS + stage * N_COUNTS + length, mask=live, other=0)
     total = real

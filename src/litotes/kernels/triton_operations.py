@@ -19,7 +19,7 @@ from litotes.encoder.attention.weighting import LONGEST, RowRule
 from litotes.encoder.encoder import Attention, Embeddings, Encoder
 from litotes.encoder.layout import BucketLayout
 from litotes.encoder.operations import Choice, Seen, Wanted
-from litotes.encoder.torch_operations import TorchOperations
+from litotes.encoder.torch_operations import Projected, TorchOperations
 from litotes.encoder.walk import Encoding, State, walk
 from litotes.kernels.attention import DistanceBias, Packed, packed_attention
 from litotes.kernels.attention import Wanted as Written
@@ -171,25 +171,6 @@ class SideStream:
 
 
 @dataclass(frozen=True)
-class Stacked:
-    """Queries, keys and values, (piece, attention_head, head_width) each, and the tensor of which
-    the last two, or all, are slices.
-    """
-
-    query: Tensor
-    key: Tensor
-    value: Tensor
-    source: Tensor
-
-
-@dataclass(frozen=True)
-class KernelSeen(Seen):
-    """received: (slot, attention_head, piece). head_size: (text, slot, attention_head)."""
-
-    head_size: Tensor | None = None
-
-
-@dataclass(frozen=True)
 class Sum:
     """(importance + received) × factor, which `select` adds up as it goes."""
 
@@ -200,10 +181,13 @@ class Sum:
 
 @dataclass(frozen=True)
 class Alive:
-    """importance: (text, attention_head). bits: the heads each text still uses, (text,)."""
+    """importance: (text, attention_head). bits: the heads each text still uses, (text,); used: as
+    in torch's, which selects none: the kernels leave out those that are gone.
+    """
 
     importance: Tensor
     bits: Tensor | None
+    used: None = None
 
 
 @dataclass(frozen=True)
@@ -294,25 +278,17 @@ class TritonOperations(TorchOperations):
     def context(self, encoder: Encoder, texts: Any, whole: Any, origin: Any) -> None:
         """A stage knows its tiles already."""
 
-    def project(self, attention: Attention, read: Tensor, state: State, *, firsts: bool) -> Any:
-        if not firsts:
-            qkv = attention.project(read)  # (piece, 3, attention_head, head_width)
-            return Stacked(*qkv.unbind(1), qkv)
-        first_pieces = self.first_pieces(read, state.texts)
-        (query,) = attention.project_part(first_pieces, slice(attention.inner)).unbind(1)
-        key_value = attention.project_part(read, slice(attention.inner, None))
-        return Stacked(query, *key_value.unbind(1), key_value)
-
     def attend(
         self,
         encoder: Encoder,
         layer: int,
         state: State,
-        projected: Stacked,  # type: ignore[override]
+        projected: Projected,
         wanted: Wanted,
         *,
         firsts: bool,
-    ) -> KernelSeen:
+    ) -> Seen:
+        """received: (slot, attention_head, piece). head_sizes: (text, slot, attention_head)."""
         self.side.join()
         attention, stage = encoder.block_of(layer).attention, state.texts
         rule = attention.weighting.row_rule(encoder.device)
@@ -341,7 +317,7 @@ class TritonOperations(TorchOperations):
             key_tiles=stage.tiles if firsts else None,
         )
         mixed = attended.mixed.flatten(1)  # (piece, attention_head × head_width)
-        return KernelSeen(mixed, attended.received, head_size=attended.head_size)
+        return Seen(mixed, attended.received, head_sizes=attended.head_size)
 
     def _bias(self, encoder: Encoder, attention: Attention, state: State) -> DistanceBias | None:
         if encoder.relative_bias is None:
@@ -382,9 +358,8 @@ class TritonOperations(TorchOperations):
             return work()
         return self.side.run(work, *reads, device=self.route.block.device)
 
-    def keep_heads(self, state: State, seen: KernelSeen, n: int) -> Alive:  # type: ignore[override]
-        assert seen.head_size is not None
-        size, before = seen.head_size, state.heads
+    def keep_heads(self, state: State, seen: Seen, n: int) -> Alive:  # type: ignore[override]
+        size, before = seen.head_sizes, state.heads
         if before is None:
             n_heads = size.shape[-1]
             before = Alive(torch.zeros(self.route.n_texts, n_heads, device=size.device), None)
@@ -464,6 +439,3 @@ class TritonOperations(TorchOperations):
 
     def firsts(self, texts: Stage) -> tuple[None, None]:  # type: ignore[override]
         return None, None
-
-    def keep_texts(self, encoder: Encoder, state: State, stays: Any) -> State:
-        raise TypeError("texts leave a walk by kernels at its end alone")
