@@ -294,10 +294,10 @@ def test_configs_that_cannot_be_honoured_are_refused(change: dict[str, Any], wor
 @pytest.mark.parametrize(
     ("family", "change", "words"),
     [
-        ("deberta-v2", {"relative_attention": False}, "without relative_attention"),
-        ("deberta-v2", {"conv_kernel_size": 3}, "Use a DeBERTa without one"),
-        ("deberta-v2", {"embedding_size": 24}, "embedding_size 24"),
-        ("deberta-v2", {"attention_head_size": 7}, "attention_head_size 7"),
+        ("deberta-v2", {"relative_attention": False}, "relative_attention = False"),
+        ("deberta-v2", {"conv_kernel_size": 3}, "conv_kernel_size = 3"),
+        ("deberta-v2", {"embedding_size": 24}, "embedding_size = 24"),
+        ("deberta-v2", {"attention_head_size": 7}, "attention_head_size = 7"),
         ("deberta-v2", {"pos_att_type": "c2p|p2p"}, "only c2p and p2c"),
         ("deberta-v2", {"pos_att_type": None}, "only c2p and p2c"),
         ("deberta-v2", {"norm_rel_ebd": "batch_norm"}, "batch_norm"),

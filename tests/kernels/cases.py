@@ -221,45 +221,6 @@ def run_plain(
     return mixed, all_weights
 
 
-def gradients(
-    case: Case, device: torch.device, dtype: torch.dtype, bad: float | None = None
-) -> Tensor:
-    """Of queries, keys and values; `bad`: what the fifth piece is made of."""
-    inputs = make_inputs(case, device, dtype)
-    if bad is not None:
-        inputs.stacked.detach()[4] = bad
-    return _pulled(case, inputs)
-
-
-def _pulled(case: Case, inputs: Inputs) -> Tensor:
-    rule, _ = all_rules(case.n_heads, inputs.stacked.device)[case.rule]
-    run_kernels(case, inputs, rule).mixed.square().sum().backward()
-    assert inputs.stacked.grad is not None
-    return inputs.stacked.grad
-
-
-def check_bad_stays_in_its_text(
-    case: Case, device: torch.device, dtype: torch.dtype, bad: float
-) -> None:
-    """What is not a number in the second of texts of 3, 5 and 4 pieces pulls on no other."""
-    assert case.lengths == (3, 5, 4)
-    good, spoilt = (gradients(case, device, dtype, one) for one in (None, bad))
-    others = [0, 1, 2, 8, 9, 10, 11]
-    assert torch.equal(spoilt[others], good[others])
-    assert spoilt[3:8].isnan().any()
-
-
-def check_far_key_pulls_on_nothing(case: Case, device: torch.device, dtype: torch.dtype) -> None:
-    """The third of one text's keys is as far behind the others as the type can say."""
-    inputs = make_inputs(case, device, dtype)
-    stacked = inputs.stacked.detach()
-    stacked[:, 0, :, 0], stacked[:, 1, :, 0] = 6e4, 0.0
-    stacked[2, 1, :, 0] = -6e4
-    found = _pulled(case, inputs)
-    assert not found[2, 2].any()
-    assert found[:, 2].isfinite().all()
-
-
 def plain_bias(bias: DistanceBias, start: int, end: int, n_queries: int) -> Tensor:
     """(1, attention_head, query, key)"""
     origin = bias.origin[start:end]

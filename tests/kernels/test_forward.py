@@ -1,6 +1,10 @@
-"""The forward kernel against the plain path in float64."""
+"""The forward kernels against the plain path in float64, for every rule and every weighting of the
+table.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 import torch
@@ -16,7 +20,9 @@ from cases import (
     heads_for,
     make_inputs,
     run_kernels,
+    run_plain,
 )
+from made_weightings import SETTINGS, make_weighting, name_of
 
 from litotes.encoder.attention.weighting import RowRule
 from litotes.kernels.attention import Packed, attend
@@ -34,6 +40,22 @@ MEANT = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_mixes_as_the_plain_path_does(rule: str, dtype: torch.dtype, device: torch.device) -> None:
     case = Case(rule, lengths=(1, 33), n_heads=heads_for(rule), wanted="received")
     assert forward_error(case, device, dtype) < CLOSE[dtype]
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=name_of)
+def test_a_row_is_weighed_as_the_weighting_weighs_it(
+    setting: tuple[str, dict[str, Any]], device: torch.device
+) -> None:
+    """A new entry of the table with a rule is tested before its author writes a test."""
+    weighting = make_weighting(setting, 3).double().to(device)
+    rule = weighting.row_rule(device)
+    if rule is None:
+        pytest.skip(f"There is no kernel for {name_of(setting)}.")
+    case = Case(rule.name, lengths=(1, 7, 40, 66), n_heads=3)
+    with torch.no_grad():
+        mixed = run_kernels(case, make_inputs(case, device, torch.float32), rule).mixed
+        expected, _ = run_plain(case, make_inputs(case, device, torch.float64), weighting)
+    torch.testing.assert_close(mixed.double(), expected, rtol=2e-5, atol=2e-5)
 
 
 @pytest.mark.parametrize("length", [64, 130, 260])
@@ -71,16 +93,6 @@ def test_widths(head_width: int, dtype: torch.dtype, device: torch.device) -> No
 )
 def test_what_else_may_be_asked(case: Case, device: torch.device) -> None:
     assert forward_error(case, device, torch.float32) < 5 * CLOSE[torch.float32]
-
-
-@pytest.mark.slow
-def test_equal_keys_are_chosen_from_the_first(device: torch.device) -> None:
-    query, key, value = torch.randn(3, 6, 1, 16, device=device)
-    bounds = torch.tensor([0, 6], dtype=torch.int32, device=device)
-    tiles = [Tiles(Shape(32, 16, 2), torch.zeros(1, 2, dtype=torch.int32, device=device))]
-    rule, _ = all_rules(1, device)["top_k"]
-    out = attend(Packed(query, key[:1].repeat(6, 1, 1), value, bounds, bounds, tiles), rule)
-    torch.testing.assert_close(out.mixed, value[:3].mean(0).expand_as(out.mixed))
 
 
 @MEANT

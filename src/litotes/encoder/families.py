@@ -168,8 +168,6 @@ def _read_families() -> dict[str, Family]:
 
 FAMILIES = _read_families()
 
-DISTANCE_KEY = "blocks.{block}.attention.disentangled.key"
-DISTANCE_QUERY = "blocks.{block}.attention.disentangled.query"
 _TABLES = (
     "embeddings.piece",
     "embeddings.position",
@@ -188,22 +186,27 @@ def weight_names(spec: EncoderSpec) -> Iterator[tuple[str, tuple[str, ...]]]:
         if not _has_part(spec, ours):
             continue
         suffixes = (".weight", ".bias") if _has_bias(spec, ours) else (".weight",)
-        for block in _blocks_with(spec, ours):
+        # where norms come first, the embeddings' is that of the first block's attention
+        first = int(spec.norm_first and ours.endswith("attention_norm"))
+        # a part of no block is named once
+        for block in range(first, spec.n_blocks) if "{block}" in ours else (0,):
+            group, inner = divmod(block, spec.group_size)
+            place = {"block": block, "group": group, "inner": inner}
             for suffix in suffixes:
-                names = tuple(_place(name, block, spec) + suffix for name in theirs)
-                yield _place(ours, block, spec) + suffix, names
+                names = tuple(name.format(**place) + suffix for name in theirs)
+                yield ours.format(**place) + suffix, names
 
 
 def _has_part(spec: EncoderSpec, ours: str) -> bool:
     """Whether an encoder of this family has the part; most parts are there always."""
-    has_own_projections = not spec.shares_projections
+    own_terms = () if spec.shares_projections else spec.position_terms
     optional = {
         "embeddings.projection": spec.has_projection,
         "embeddings.position": spec.has_positions,
         "embeddings.segment": spec.n_segments > 0,
         "distances.norm": spec.distance_norm == "layer_norm",
-        DISTANCE_KEY: has_own_projections and "c2p" in spec.position_terms,
-        DISTANCE_QUERY: has_own_projections and "p2c" in spec.position_terms,
+        "blocks.{block}.attention.disentangled.key": "c2p" in own_terms,
+        "blocks.{block}.attention.disentangled.query": "p2c" in own_terms,
     }
     return optional.get(ours, True)
 
@@ -218,26 +221,29 @@ def _has_bias(spec: EncoderSpec, ours: str) -> bool:
     return spec.attention_bias or not ours.endswith((".qkv", ".attention.output"))
 
 
-def _blocks_with(spec: EncoderSpec, ours: str) -> range:
-    """The blocks that have the part; one of no block is named once."""
-    if "{block}" not in ours:
-        return range(1)
-    has_first = not (spec.norm_first and ours.endswith("attention_norm"))
-    return range(0 if has_first else 1, spec.n_blocks)
-
-
-def _place(name: str, block: int, spec: EncoderSpec) -> str:
-    """The weight's name in one block."""
-    group, inner = divmod(block, spec.group_size)
-    return name.format(block=block, group=group, inner=inner)
-
-
 Config = Mapping[str, Any]
 
 
 def normalise_deberta(config: Config, where: str) -> Config:
     """DeBERTa-v2 and v3."""
-    _check_deberta(config, where)
+    width, n_heads = config.get("hidden_size"), config.get("num_attention_heads")
+    head_width = config.get("attention_head_size")
+    are_counts = isinstance(head_width, int) and isinstance(n_heads, int)
+    unsupported = {
+        "relative_attention": not config.get("relative_attention"),
+        "conv_kernel_size": bool(config.get("conv_kernel_size")),  # after the first layer
+        "embedding_size": config.get("embedding_size", width) != width,
+        "attention_head_size": head_width is not None
+        and not (are_counts and head_width * n_heads == width),
+    }
+    for key, is_unsupported in unsupported.items():
+        if is_unsupported:
+            raise UserError(
+                f"{where}: a deberta-v2 encoder with {key} = {config.get(key)!r:.60} is not"
+                " supported. Use one with relative_attention, without a convolution, and with"
+                " embedding_size and num_attention_heads × attention_head_size equal to"
+                " hidden_size, as all DeBERTa-v3 are."
+            )
     terms = config.get("pos_att_type") or ()
     if isinstance(terms, str):  # "p2c|c2p" in the first checkpoints
         terms = [term.strip() for term in terms.lower().split("|")]
@@ -258,33 +264,6 @@ def normalise_deberta(config: Config, where: str) -> Config:
         ),
     }
     return {**config, **changes}
-
-
-def _check_deberta(config: Config, where: str) -> None:
-    if not config.get("relative_attention"):
-        raise UserError(
-            f"{where}: a deberta-v2 encoder without relative_attention is not supported. Use one"
-            " with it: all published ones have it."
-        )
-    if config.get("conv_kernel_size"):
-        raise UserError(
-            f"{where}: conv_kernel_size = {config['conv_kernel_size']!r} asks for a convolution"
-            " after the first layer, which is not supported. Use a DeBERTa without one, for example"
-            " any DeBERTa-v3."
-        )
-    width, n_heads = config.get("hidden_size"), config.get("num_attention_heads")
-    if config.get("embedding_size", width) != width:
-        raise UserError(
-            f"{where}: embedding_size {config['embedding_size']!r} other than hidden_size {width!r}"
-            " is not supported for deberta-v2. Use an encoder in which they are equal."
-        )
-    head_width = config.get("attention_head_size")
-    are_counts = isinstance(head_width, int) and isinstance(n_heads, int)
-    if head_width is not None and not (are_counts and head_width * n_heads == width):
-        raise UserError(
-            f"{where}: attention_head_size {head_width!r} times {n_heads!r} attention heads is not"
-            f" hidden_size {width!r}, which is not supported. Use an encoder in which it is."
-        )
 
 
 def _or_instead(value: Any, instead: Any) -> Any:
@@ -352,36 +331,26 @@ _LIMITS = {
     "inner_width": (1, 1_000_000),
     "n_positions": (3, 1_000_000),
     "padding_piece": (0, 10_000_000),
-    "n_segments": (1, 1_024),
-    "embedding_width": (1, 65_536),
-    "n_layer_groups": (1, 1_000),
+    "n_segments": (0, 1_024),
+    "embedding_width": (0, 65_536),
+    "n_layer_groups": (0, 1_000),
     "group_size": (1, 1_000),
     "n_relative_buckets": (4, 10_000),
     "n_distance_buckets": (4, 100_000),
     "farthest": (2, 1_000_000),
-    "window": (1, 1_000_000),
+    "rotary_base": (1.0, 1e12),
+    "local_rotary_base": (1.0, 1e12),
+    "window": (0, 1_000_000),
     "global_every": (1, 1_000),
     "first_position": (0, 1_000_000),
 }
+"""The lowest and highest numbers; a default of 0 stands for an encoder that has no such thing."""
 
-_MAY_BE_ZERO = (
-    "n_segments",
-    "embedding_width",
-    "n_layer_groups",
-    "n_relative_buckets",
-    "n_distance_buckets",
-    "farthest",
-    "window",
-    "rotary_base",
-    "local_rotary_base",
-)
-"""Of an encoder that has no such thing."""
+SHARE = (0, 1 - 1e-9)
+"""Those of all other numbers: a dropout, an epsilon."""
 
 _KINDS = {"str": str, "bool": bool, "Mapping": dict, "Sequence": (list, tuple)}
 """Of the settings that are not numbers, by how they are annotated."""
-
-_LARGEST_BASE = 1e12
-"""Of the angles of rotary positions."""
 
 _REFUSED = {
     **dict.fromkeys(
@@ -402,15 +371,26 @@ def spec_from_config(config: Mapping[str, Any], where: str) -> EncoderSpec:
     family = pick(FAMILIES, str(name), f"encoder family (model_type in {where})")
     if name in NORMALISERS:
         config = NORMALISERS[name](config, where)
-    values = _read_values(config, family, where)
-    _check_ranges(values, family, where)
+    values = dict(family.fixed)
+    for ours, theirs in family.keys.items():
+        value = values[ours] = config.get(theirs, family.defaults.get(ours))
+        if value is None:
+            raise UserError(
+                f"{where}: the key {theirs!r} is missing; a {name} encoder cannot be built without"
+                " it."
+            )
+        # before memory is asked for
+        if not _can_be(ours, value):
+            raise UserError(
+                f"{where}: {theirs} = {value!r} is not something an encoder can be built with."
+            )
     if name in ("roberta", "xlm-roberta"):
         values["first_position"] = values["padding_piece"] + 1
     if name == "electra":
         values["has_projection"] = values["embedding_width"] != values["width"]
     spec = EncoderSpec(name, **values)
     try:
-        _check_positions(spec)
+        _check_together(spec)
     except ValueError as error:
         raise UserError(f"{where}: {error}. Download or save the encoder again.") from error
     return spec
@@ -427,53 +407,15 @@ def _check_supported(config: Mapping[str, Any], where: str) -> None:
         )
 
 
-def _read_values(config: Mapping[str, Any], family: Family, where: str) -> dict[str, Any]:
-    """The settings by our names."""
-    values = dict(family.fixed)
-    for ours, theirs in family.keys.items():
-        value = config.get(theirs, family.defaults.get(ours))
-        if value is None:
-            raise UserError(
-                f"{where}: the key {theirs!r} is missing; a {config['model_type']} encoder cannot"
-                " be built without it."
-            )
-        values[ours] = value
-    return values
-
-
-def _check_ranges(values: Mapping[str, Any], family: Family, where: str) -> None:
-    """Refuses values that no encoder has, before memory is asked for them."""
-    for ours, theirs in family.keys.items():
-        if not _can_be(ours, values[ours]):
-            raise UserError(
-                f"{where}: {theirs} = {values[ours]!r} is not something an encoder can be built"
-                " with."
-            )
-    width, n_attention_heads = values["width"], values["n_attention_heads"]
-    if width % n_attention_heads:
-        raise UserError(
-            f"{where}: width {width} is not a multiple of {n_attention_heads} attention heads."
-        )
-
-
 def _can_be(setting: str, value: Any) -> bool:
-    """Whether an encoder can have the setting, or can be without it."""
-    is_absent = setting in _MAY_BE_ZERO and type(value) in (int, float) and value == 0
-    return is_absent or _is_plausible(setting, value)
-
-
-def _is_plausible(setting: str, value: Any) -> bool:
-    annotation = EncoderSpec.__annotations__[setting].partition("[")[0]
-    if annotation in _KINDS:
-        return isinstance(value, _KINDS[annotation])
-    if isinstance(value, bool):
+    """Whether an encoder can have the setting."""
+    kind = EncoderSpec.__annotations__[setting].partition("[")[0]
+    if kind in _KINDS:
+        return isinstance(value, _KINDS[kind])
+    if isinstance(value, bool) or not isinstance(value, int if kind == "int" else int | float):
         return False
-    if setting in ("rotary_base", "local_rotary_base"):
-        return isinstance(value, int | float) and 1 < value <= _LARGEST_BASE
-    if setting not in _LIMITS:  # a dropout or an epsilon
-        return isinstance(value, int | float) and 0 <= value < 1
-    lowest, highest = _LIMITS[setting]
-    return isinstance(value, int) and lowest <= value <= highest
+    lowest, highest = _LIMITS.get(setting, SHARE)
+    return lowest <= value <= highest or value == getattr(EncoderSpec, setting, None) == 0
 
 
 def spec_from_json(content: Mapping[str, Any]) -> EncoderSpec:
@@ -486,42 +428,37 @@ def spec_from_json(content: Mapping[str, Any]) -> EncoderSpec:
     spec = EncoderSpec(**content)
     if spec.family not in FAMILIES:
         raise ValueError(f"the encoder family {spec.family!r:.60} is unknown")
-    if spec.width % spec.n_attention_heads:
-        raise ValueError(
-            f"width {spec.width} is not a multiple of {spec.n_attention_heads} attention heads"
-        )
-    if spec.max_pieces < 1:
-        raise ValueError(f"{spec.n_positions} positions leave no room for a text")
-    _check_positions(spec)
-    _check_heads(spec)
+    _check_together(spec)
     return spec
 
 
-def _check_positions(spec: EncoderSpec) -> None:
-    """Settings of positions that go together."""
+def _check_together(spec: EncoderSpec) -> None:
+    """Settings that have to go together."""
     terms = [term for term in POSITION_TERMS if term in spec.position_terms]
-    if sorted(map(repr, spec.position_terms)) != sorted(map(repr, terms)):
-        raise ValueError(f"no encoder has position_terms = {spec.position_terms!r:.60}")
-    if terms and spec.farthest - 1 <= spec.n_distance_buckets // 2:
-        raise ValueError(
-            f"{spec.n_distance_buckets} buckets are too many for distances up to {spec.farthest}"
-        )
-    if spec.distance_norm not in ("none", "layer_norm"):
-        raise ValueError(f"no encoder has distance_norm = {spec.distance_norm!r:.60}")
-    if spec.rotary_base and spec.head_width % 2:
-        raise ValueError(
-            f"attention heads {spec.head_width} wide cannot be turned by rotary positions, which"
-            " take two numbers at a time"
-        )
-
-
-def _check_heads(spec: EncoderSpec) -> None:
-    """Every block has attention heads, and none twice."""
-    if not spec.heads_kept:
-        return
-    if len(spec.heads_kept) != spec.n_blocks:
-        raise ValueError(f"heads_kept of {len(spec.heads_kept)} blocks; there are {spec.n_blocks}")
     possible = range(spec.n_attention_heads)
+    impossible = {
+        f"width {spec.width} is not a multiple of {spec.n_attention_heads} attention heads": (
+            spec.width % spec.n_attention_heads != 0
+        ),
+        f"{spec.n_positions} positions leave no room for a text": spec.max_pieces < 1,
+        f"no encoder has position_terms = {spec.position_terms!r:.60}": (
+            sorted(map(repr, spec.position_terms)) != sorted(map(repr, terms))
+        ),
+        f"{spec.n_distance_buckets} buckets are too many for distances up to {spec.farthest}": (
+            bool(terms) and spec.farthest - 1 <= spec.n_distance_buckets // 2
+        ),
+        f"no encoder has distance_norm = {spec.distance_norm!r:.60}": (
+            spec.distance_norm not in ("none", "layer_norm")
+        ),
+        f"attention heads {spec.head_width} wide cannot be turned by rotary positions, which take"
+        " two numbers at a time": bool(spec.rotary_base) and spec.head_width % 2 == 1,
+        f"heads_kept of {len(spec.heads_kept)} blocks; there are {spec.n_blocks}": (
+            len(spec.heads_kept) not in (0, spec.n_blocks)
+        ),
+    }
+    for reason, is_so in impossible.items():
+        if is_so:
+            raise ValueError(reason)
     for heads in spec.heads_kept:
         is_list = isinstance(heads, list | tuple) and all(type(head) is int for head in heads)
         if not is_list or not heads or sorted(set(heads).intersection(possible)) != sorted(heads):

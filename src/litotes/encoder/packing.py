@@ -6,7 +6,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate, chain
 
 import numpy as np
 import torch
@@ -218,21 +218,15 @@ def pack_windows(
     with_first: each window has one word more, before its others, which is its first piece.
     """
     batch = pack([window.pieces for window in windows], device=device)
-    places: list[int] = []
-    n_pieces: list[int] = []
-    n_words: list[int] = []
-    start = 0
-    for window in windows:
+    read: list[list[int]] = []
+    starts = [0, *accumulate(batch.layout.lengths)]
+    for start, window in zip(starts, windows, strict=False):
         words = [(0,), *window.places] if with_first else window.places
-        for own in words:
-            read = own or (0,)
-            places += [start + place for place in read]
-            n_pieces.append(len(read))
-        n_words.append(len(words))
-        start += len(window.pieces.ids)
-    where = torch.tensor(places, dtype=torch.long).to(device, non_blocking=True)
-    texts = Layout.of(n_words, device)
-    return WordBatch(batch, WordPlaces(where, Layout.of(n_pieces, device), texts))
+        read += [[start + place for place in own or (0,)] for own in words]
+    places = torch.tensor(list(chain.from_iterable(read)), dtype=torch.long)
+    by_word = Layout.of([len(own) for own in read], device)
+    by_text = Layout.of([len(window.places) + with_first for window in windows], device)
+    return WordBatch(batch, WordPlaces(places.to(device, non_blocking=True), by_word, by_text))
 
 
 def _divide(tokenizer: PieceTokenizer, words: Sequence[str], answered: range) -> list[Window]:
@@ -256,19 +250,11 @@ def _read(
     windows = []
     read_texts = tokenizer.read([" ".join(words) for words in texts])
     for words, read, own, wanted in zip(texts, read_texts, chosen, answered, strict=True):
-        starts = _starts(words)
+        # where each word begins when a blank stands between them
+        starts = [0, *accumulate(len(word) + 1 for word in words)]
         places: list[list[int]] = [[] for _ in words]
         for word in read.words:
             places[bisect_right(starts, word.start) - 1] += word.pieces
         found = tuple(map(tuple, places))
         windows.append(Window(read.pieces, own.start, wanted, found))
     return windows
-
-
-def _starts(words: Sequence[str]) -> list[int]:
-    """Where each word begins when a blank stands between them."""
-    starts, place = [], 0
-    for word in words:
-        starts.append(place)
-        place += len(word) + 1
-    return starts

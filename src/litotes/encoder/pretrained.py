@@ -341,8 +341,6 @@ def find_encoder(name: str) -> tuple[Path, str, str | None]:
     """The folder that holds the encoder, its exact name (a Hub id with its commit), and the hash
     its weights must have.
     """
-    if name in BUNDLED:
-        return require_fetched(name), name, BUNDLED[name].sha256
     if name in FETCHABLE:
         return require_fetched(name), name, FETCHABLE[name].sha256
     if Path(name).is_dir():

@@ -282,51 +282,34 @@ class LayerTrace:
 
     def by_text(self) -> Iterator[TextAttention]:
         """The texts of the batch, in order."""
-        lengths = self.before.texts.lengths
-        weights = _rows_by_text(self.attention.weights, lengths)
-        values = self.attention.value.split(lengths)
-        by_head = self.attention.mixed.unflatten(1, (len(self.heads), -1))
-        mixed = by_head.split(lengths)
-        origins = self.before.origin.split(lengths)
-        stayed = self.after.origin.split(self.after.texts.lengths)
-        for text, parts in enumerate(zip(weights, values, mixed, origins, stayed, strict=True)):
-            yield self._of_text(text, *parts)
-
-    def _of_text(
-        self,
-        text: int,
-        weights: Tensor,
-        value: Tensor,
-        mixed: Tensor,
-        origin: Tensor,
-        stayed: Tensor,
-    ) -> TextAttention:
-        """value, mixed: (piece, attention_head, head_width), of all attention heads."""
-        heads = list(self.heads)
-        used = None if self.before.heads is None else self.before.heads.used
-        if used is not None:
-            heads = used[text].tolist()
-            # pruned heads have no weights to show
-            value, mixed = value[:, heads], mixed[:, heads]
-        return TextAttention(
-            layer=self.layer,
-            heads=tuple(heads),
-            weights=weights,
-            value=value.transpose(0, 1),
-            mixed=mixed.transpose(0, 1),
-            origin=origin,
-            stayed=stayed,
+        lengths, seen = self.before.texts.lengths, self.attention
+        by_head = seen.mixed.unflatten(1, (len(self.heads), -1))
+        parts = zip(
+            (rows for block in seen.weights for rows in block),
+            seen.value.split(lengths),
+            by_head.split(lengths),
+            self.before.origin.split(lengths),
+            self.after.origin.split(self.after.texts.lengths),
+            strict=True,
         )
+        used = None if self.before.heads is None else self.before.heads.used
+        # value, mixed: (piece, attention_head, head_width)
+        for text, (weights, value, mixed, origin, stayed) in enumerate(parts):
+            heads, n = list(self.heads), len(origin)
+            if used is not None:
+                heads = used[text].tolist()
+                # pruned heads have no weights to show
+                value, mixed = value[:, heads], mixed[:, heads]
+            yield TextAttention(
+                layer=self.layer,
+                heads=tuple(heads),
+                weights=weights[:, :n, :n],  # a block of several texts is padded
+                value=value.transpose(0, 1),
+                mixed=mixed.transpose(0, 1),
+                origin=origin,
+                stayed=stayed,
+            )
 
 
 Observer = Callable[[LayerTrace], None]
 """Called with each layer's trace, in order."""
-
-
-def _rows_by_text(blocks: Sequence[Tensor], lengths: Sequence[int]) -> Iterator[Tensor]:
-    """The weights of every text, (attention_head, query, key), without the padding a block of
-    several texts has.
-    """
-    rows = (row for block in blocks for row in block)
-    for row, length in zip(rows, lengths, strict=True):
-        yield row[:, :length, :length]
