@@ -46,10 +46,17 @@ def affinities(
     """
     affinity = tl.zeros([query_live.shape[0], key_live.shape[0]], tl.float32)
     for start in tl.static_range(0, HEAD_WIDTH, STEP):
-        query = load_step(query_rows, query_live, start, head, HEAD_WIDTH, STEP)
-        part = start + tl.arange(0, STEP)[:, None]
-        at = key_rows[None, :] + (head * HEAD_WIDTH + part)
-        key = tl.load(at, mask=(part < HEAD_WIDTH) & key_live[None, :], other=0.0)
+        part = start + tl.arange(0, STEP)
+        inside = part < HEAD_WIDTH
+        place = head * HEAD_WIDTH + part
+        query = tl.load(
+            query_rows[:, None] + place[None, :],
+            mask=query_live[:, None] & inside[None, :],
+            other=0.0,
+        )
+        key = tl.load(
+            key_rows[None, :] + place[:, None], mask=inside[:, None] & key_live[None, :], other=0.0
+        )
         affinity = product(query, key, PRECISE, affinity)
     return affinity * scale
 
