@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from litotes.cli.numbers import count
+from litotes.cli.options import count
 from litotes.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -176,7 +176,8 @@ def _measure_gpu(options: argparse.Namespace) -> GpuReport:
 
 
 def _show_gpu(options: argparse.Namespace, report: GpuReport) -> None:
-    from litotes.cli.display import print_json, print_lines, print_table
+    from litotes.cli.display import print_json, print_lines
+    from litotes.cli.tables import print_table
 
     if options.json:
         print_json({"data": options.data.partition(":")[0], **report.as_json()})
@@ -248,7 +249,8 @@ def _train_options(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _show(name: str, bench: BenchResult, data: str) -> None:
-    from litotes.cli.display import print_lines, print_table
+    from litotes.cli.display import print_lines
+    from litotes.cli.tables import print_table
 
     title = f"{name}: texts of {data}; quartiles of the rounds in brackets"
     print_table(*table(bench), title=title)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from litotes.cli.main import make_parser
+from litotes.cli.main import parse
 
 DEPLOY = Path(__file__).parent.parent / "deploy"
 DRAIN_SECONDS = 10
@@ -83,7 +83,7 @@ def test_there_are_commands_to_check() -> None:
 @pytest.mark.parametrize("name", arguments_shown())
 def test_commands_are_understood(name: str) -> None:
     arguments = arguments_shown()[name]
-    assert make_parser().parse_args(arguments).run
+    assert parse(arguments).command
 
 
 def test_the_model_served_is_the_one_exported() -> None:

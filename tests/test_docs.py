@@ -7,7 +7,6 @@ is installed, else only compiled.
 
 from __future__ import annotations
 
-import argparse
 import ast
 import json
 import re
@@ -23,7 +22,7 @@ import pytest
 from snippet_runner import OUTPUT, fork, run_command, run_program
 
 import litotes
-from litotes.cli.main import main, make_parser
+from litotes.cli.main import main, parse
 from litotes.data.tables import read_rows
 from litotes.study.plan import read_study
 
@@ -297,16 +296,11 @@ def test_there_are_commands_to_check() -> None:
     assert len(commands()) > 5
 
 
-@pytest.fixture(scope="module")
-def parser() -> argparse.ArgumentParser:
-    return make_parser()
-
-
 @pytest.mark.parametrize("command", commands())
-def test_commands_are_understood(command: str, parser: argparse.ArgumentParser) -> None:
+def test_commands_are_understood(command: str) -> None:
     _, *arguments = shlex.split(command.replace("\\\n", " "), comments=True)
     if arguments != ["--help"]:
-        assert parser.parse_args(arguments).run
+        assert parse(arguments).command
 
 
 def test_the_repository_speaks_of_the_project_alone() -> None:

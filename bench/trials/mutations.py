@@ -57,7 +57,7 @@ def damaged_table(kind: str) -> Case:
         if kind == "csv" and chance.random() < 0.3:
             (folder / "gold.csv").write_bytes(world.gold)
             commands = [
-                ["submit", *model, "--data", str(file), "--out", str(folder / "answer.zip")],
+                ["score", "--submit", str(file), *model, "--out", str(folder / "answer.zip")],
                 ["score", str(file), str(folder / "gold.csv"), *out],
                 ["score", str(folder / "gold.csv"), str(file)],
             ]

@@ -48,12 +48,9 @@ def test_check_without_a_name_looks_at_what_is_here(capsys: pytest.CaptureFixtur
 
 
 MISTAKES = {
-    "get": "Say which encoder",
     "get mpnett": "Did you mean 'mpnet'?",
     "get toy --hub --to here": "Hub's cache",
     "check mpnet": "litotes encoders get mpnet",
-    "check toy --hub": "get` alone",
-    "list minilm": "takes no name",
 }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from litotes.cli.main import main, make_parser
+from litotes.cli.main import main, parse
 from litotes.data.inspection import inspect_table
 from litotes.data.sources import load
 from litotes.training.recipe import read_recipe
@@ -47,7 +47,7 @@ def test_a_table_becomes_a_recipe_and_five_commands(capsys: pytest.CaptureFixtur
     names = [shlex.split(command)[1] for command in found["commands"]]
     assert names == ["audit", "train", "matrix", "predict", "serve"]
     for command in found["commands"]:
-        assert make_parser().parse_args(shlex.split(command)[1:]).run
+        assert parse(shlex.split(command)[1:]).command
     assert main(shlex.split(found["commands"][0])[1:]) == 0
 
 

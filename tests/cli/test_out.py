@@ -71,7 +71,7 @@ def test_submit_and_explain_write_into_a_pipe(
 ) -> None:
     model = ["--model", str(trained_folder), "--device", "cpu"]
     archive, page = read_pipe("answer.zip"), read_pipe("why.json")
-    submit = ["submit", *model, "--data", str(data), "--out", str(tmp_path / "answer.zip")]
+    submit = ["score", "--submit", str(data), *model, "--out", str(tmp_path / "answer.zip")]
     assert main(submit) == 0
     assert archive().startswith(b"PK")
     assert main(["explain", "tea", *model, "--out", str(tmp_path / "why.json")]) == 0
@@ -84,7 +84,7 @@ def test_submit_and_explain_write_into_a_pipe(
         ["predict", "tea", "--out", "loop"],
         ["predict", "--file", "data.csv", "--format", "csv", "--out", "loop"],
         ["explain", "tea", "--out", "loop.json"],
-        ["submit", "--model", "none", "--data", "data.csv", "--out", "loop.zip"],
+        ["score", "--submit", "data.csv", "--model", "none", "--out", "loop.zip"],
     ],
 )
 def test_what_cannot_be_replaced_is_refused_before_the_work(

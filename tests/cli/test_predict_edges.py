@@ -11,8 +11,8 @@ from threading import Thread
 
 import pytest
 
-from litotes.cli.bulk import batch_predictor
 from litotes.cli.main import main
+from litotes.cli.predict import batch_predictor
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from litotes.cli.main import main, make_parser
+from litotes.cli.main import main, parse
 from litotes.cli.serve import model_folders, read_settings, tell_notes
 from litotes.core.errors import UserError
 from litotes.model.builtin import resolve_model
@@ -39,9 +39,6 @@ def test_mistakes_are_sentences(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "is not a name for a model" in error_of(capsys, "--model", f"../x={folder}")
     assert "is not a name for a model" in error_of(capsys, "--model", "/")
     assert "Two models" in error_of(capsys, "--model", f"a={folder}", "--model", f"a={folder}")
-    assert "Port 70000 does not exist" in error_of(
-        capsys, "--model", f"a={folder}", "--port", "70000"
-    )
     assert "cannot be read" in error_of(
         capsys, "--model", f"a={folder}", "--token-file", str(tmp_path / "none")
     )
@@ -78,12 +75,12 @@ def test_a_public_service_without_a_token_is_warned_about(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("LITOTES_TOKEN", raising=False)
-    assert "Anybody who can reach 0.0.0.0" in error_of(
+    assert "who can reach 0.0.0.0" in error_of(
         capsys, "--model", f"a={tmp_path}", "--host", "0.0.0.0", "--port", "0"
     )
     monkeypatch.setenv("LITOTES_TOKEN", "s3cret")
     shown = error_of(capsys, "--model", f"a={tmp_path}", "--host", "0.0.0.0", "--port", "0")
-    assert "Anybody" not in shown
+    assert "who can reach" not in shown
     assert "s3cret" not in shown
 
 
@@ -114,7 +111,7 @@ def test_options_become_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         "--allow-host",
         "b.example",
     ]
-    options = make_parser().parse_args(
+    options = parse(
         [
             *given,
             "--texts",

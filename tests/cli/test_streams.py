@@ -15,8 +15,9 @@ import pytest
 from tiny_exports import export_unmeasured
 
 from litotes.cli import main as command_line
-from litotes.cli.display import print_lines, print_table, progress, say
+from litotes.cli.display import print_lines, progress, say
 from litotes.cli.main import main
+from litotes.cli.tables import print_table
 
 COMMAND = f"{sys.executable} -m litotes"
 
@@ -116,7 +117,7 @@ def test_an_argument_that_is_refused_stays_one_line(capsys: pytest.CaptureFixtur
     with pytest.raises(SystemExit):
         main(["audit", "--data", "sampler", STEERING])
     error = capsys.readouterr().err.splitlines()[-1]
-    assert error == "litotes: error: unrecognized arguments: red·[31m forged: line·2J·"
+    assert error == "litotes audit: error: unrecognized arguments: red·[31m forged: line·2J·"
 
 
 @pytest.mark.parametrize(

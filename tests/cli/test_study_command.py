@@ -10,7 +10,7 @@ from shutil import copytree
 
 import pytest
 
-from litotes.cli import display
+from litotes.cli import study
 from litotes.cli.main import main
 from litotes.core.progress import Watch
 
@@ -115,7 +115,7 @@ def test_a_finished_study_is_found_and_told_again(
     page = (finished / "report.html").read_bytes()
     assert main(arguments(finished.parent / "few.toml", corpus, tiny_folder, finished)) == 0
     captured = capsys.readouterr()
-    assert "4 of 4 runs were found done." in captured.out
+    assert "4 of 4 runs already complete." in captured.out
     assert "mean, sentiment: macro-F1 (95 % interval)" in captured.out
     assert "majority line" in captured.out
     assert "Significant after Holm's correction: none of 6 between heads." in captured.out
@@ -165,14 +165,14 @@ def test_stopped_and_started_again_it_ends_in_the_same_bytes(
         yield watch
 
     with monkeypatch.context() as patched:
-        patched.setattr(display, "progress", impatient)
+        patched.setattr(study, "progress", impatient)
         assert main(arguments(file, corpus, tiny_folder, stopped)) == 130
     assert len(runs(stopped)) == 1
     assert not (stopped / "report.json").exists()
     capsys.readouterr()
     assert main(arguments(file, corpus, tiny_folder, stopped, "--workers", "2")) == 0
     # three runs are left for two workers
-    assert "1 of 4 runs were found done." in capsys.readouterr().out
+    assert "1 of 4 runs already complete." in capsys.readouterr().out
     assert (stopped / "report.json").read_bytes() == (whole / "report.json").read_bytes()
     for name in ("heads.svg", "heads.png", "heads.json"):
         assert (stopped / "figures" / name).read_bytes() == (whole / "figures" / name).read_bytes()

@@ -74,7 +74,7 @@ def test_what_is_unpacked_is_read(tmp_path: Path) -> None:
         lambda file: ["audit", "--data", f"table:{file}"],
         lambda file: ["coverage", "--by", "words", "--data", f"table:{file}"],
         lambda file: ["score", str(file), str(file)],
-        lambda file: ["submit", "--model", "builtin", "--data", str(file)],
+        lambda file: ["score", "--submit", str(file)],
         lambda file: ["predict", "--file", str(file)],
         lambda file: ["predict", "--file", str(file), "--format", "csv", "--out", "out.csv"],
         lambda file: ["predict", "--file", str(file), "--on", "here", "--out", "out"],

@@ -80,7 +80,7 @@ def test_rows_and_texts_are_those_of_the_input(
     out = tmp_path / "entry" / "mine.zip"
     assert (
         main(
-            ["submit", "--model", models["both"], "--data", str(data), "--out", str(out), "--json"]
+            ["score", "--submit", str(data), "--model", models["both"], "--out", str(out), "--json"]
         )
         == 0
     )
@@ -109,11 +109,11 @@ def test_the_same_bytes_twice(models: dict[str, str], data: Path, tmp_path: Path
         assert (
             main(
                 [
-                    "submit",
+                    "score",
+                    "--submit",
+                    str(data),
                     "--model",
                     models["both"],
-                    "--data",
-                    str(data),
                     "--out",
                     str(tmp_path / name / "answer.zip"),
                 ]
@@ -130,13 +130,13 @@ def test_a_model_for_each_task(models: dict[str, str], data: Path, tmp_path: Pat
     assert (
         main(
             [
-                "submit",
+                "score",
+                "--submit",
+                str(data),
                 "--model",
                 models["sarcasm"],
                 "--model",
                 models["sentiment"],
-                "--data",
-                str(data),
                 "--out",
                 str(out),
             ]
@@ -168,7 +168,7 @@ def test_tasks_and_models_must_fit(
 ) -> None:
     given_models = [argument for name in chosen for argument in ("--model", models[name])]
     assert (
-        main(["submit", *given_models, "--data", str(data), "--out", str(tmp_path / "answer.zip")])
+        main(["score", "--submit", str(data), *given_models, "--out", str(tmp_path / "answer.zip")])
         == 2
     )
     assert message in capsys.readouterr().err
@@ -196,11 +196,11 @@ def test_a_variety_that_is_not_scored_is_said(
     assert (
         main(
             [
-                "submit",
+                "score",
+                "--submit",
+                str(file),
                 "--model",
                 models["both"],
-                "--data",
-                str(file),
                 "--out",
                 str(tmp_path / "out.zip"),
             ]
@@ -239,11 +239,11 @@ def test_bad_input_writes_nothing(
     assert (
         main(
             [
-                "submit",
+                "score",
+                "--submit",
+                str(tmp_path / "test.csv"),
                 "--model",
                 models["both"],
-                "--data",
-                str(tmp_path / "test.csv"),
                 "--out",
                 str(tmp_path / out),
             ]
@@ -262,11 +262,11 @@ def test_the_input_is_never_overwritten(
     assert (
         main(
             [
-                "submit",
+                "score",
+                "--submit",
+                str(data),
                 "--model",
                 models["both"],
-                "--data",
-                str(data),
                 "--out",
                 str(tmp_path / "answer.zip"),
             ]

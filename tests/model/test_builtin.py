@@ -112,7 +112,7 @@ def test_the_command_needs_no_model_and_no_network(tmp_path: Path) -> None:
 def test_a_lean_torch_answers_alike_and_is_whole_when_asked(predictor: Predictor) -> None:
     text = "Cheers for the rail replacement bus, I do love a tour of every car park in Kent."
     program = (
-        "import sys; from litotes.cli.lean_torch import lean_torch\nwith lean_torch():\n    from"
+        "import sys; from litotes.cli.start import lean_torch\nwith lean_torch():\n    from"
         " litotes.prediction.predictor import Predictor; p = Predictor.load('builtin',"
         " device='cpu')\nprint([a.probability for a in"
         f" p.predict([{text!r}])[0].answers.values()])\nimport torch;"

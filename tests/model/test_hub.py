@@ -201,14 +201,16 @@ def test_names_and_folders_are_checked_first(hub: FakeHub, mine: Path, tmp_path:
 def test_the_commands(
     hub: FakeHub, mine: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["push", "--model", str(mine), "--to", NAME, "--public"]) == 0
+    assert main(["hub", "push", str(mine), NAME, "--public"]) == 0
     said = capsys.readouterr()
-    assert "litotes pull somebody/tiny@" in said.out
+    assert "litotes hub pull somebody/tiny@" in said.out
     assert "model.onnx" in said.err
     assert hub.repositories[NAME]["private"] is False
     out = tmp_path / "theirs"
-    assert main(["pull", NAME, "--out", str(out), "--json"]) == 0
+    assert main(["hub", "pull", NAME, "--out", str(out), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["name"] == NAME
     assert same_answers(mine, out)
-    assert main(["pull", NAME]) == 2
-    assert "--out FOLDER" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as stopped:
+        main(["hub", "pull", NAME])
+    assert stopped.value.code == 2
+    assert "--out" in capsys.readouterr().err

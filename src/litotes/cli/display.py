@@ -1,32 +1,132 @@
-"""Progress on stderr, tables and JSON on stdout: the one place that prints.
+r"""Progress and notes on stderr, tables and JSON on stdout: the one place that prints.
 
 Texts, labels, headers and file names come from anywhere, so everything that is printed is harmless:
-it moves no cursor, colours nothing, and a value stays on its line.
+it moves no cursor, colours nothing, and a value stays on its line. Both streams are taken as they
+are:
+
+stdout closed or full    the result would be lost: an error in one sentence
+stdout's reader gone     the command ends quietly (`litotes list | head -1`)
+stdout not UTF-8         characters it does not have are written as \uXXXX, which is valid in
+                         JSON and readable elsewhere
+stderr closed or full    notes are lost, and nothing else is
 """
 
 from __future__ import annotations
 
+import codecs
+import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from io import StringIO
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from io import TextIOWrapper
+from typing import Any, TextIO
 
-from litotes.cli.streams import write_note, write_out
+from litotes.core.errors import ReaderGone, UserError
 from litotes.core.json_text import to_json
 from litotes.core.progress import Milestone, Watch, describe_duration
 from litotes.core.text import harmless
 
-if TYPE_CHECKING:
-    from rich.progress import Progress
-    from rich.table import Table
-    from rich.text import Text
-
-    from litotes.evaluation.evaluate import CellScores
-    from litotes.evaluation.scores import RegressionScores, Scores, SeveralScores
-
 _SECONDS_BETWEEN_LINES = 5.0
+_ESCAPES = "litotes-escapes"
+
+
+def prepare_streams() -> None:
+    """Makes both streams usable by any command."""
+    codecs.register_error(_ESCAPES, _escape_unencodable)
+    # A closed descriptor's number would be given to the next file that is opened, and what a
+    # library prints would land there: each is taken at once.
+    if sys.stdout is None:
+        # not open for writing: what is written is an error, as it is for any other program
+        sys.stdout = _take_number(1, os.O_RDONLY)
+    if sys.stderr is None:
+        sys.stderr = _take_number(2, os.O_WRONLY)
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 (to the end)
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors=_ESCAPES)
+    if isinstance(sys.stdin, TextIOWrapper):
+        # bytes that are no text are refused where the text's number is known; a carriage return
+        # ends no line, as it ends none in a file
+        sys.stdin.reconfigure(errors="surrogateescape", newline="\n")
+
+
+def write_out(text: str) -> None:
+    """Writes to stdout."""
+    with _stdout_errors():
+        sys.stdout.write(text)
+
+
+def write_csv(text: str) -> None:
+    """Writes lines of CSV to stdout.
+
+    A program takes every character as it is, so none may be replaced; a terminal obeys some.
+    """
+    encoding = sys.stdout.encoding or "utf-8"  # a stream in memory has none
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError as error:
+        raise UserError(
+            f"Standard output takes {encoding} alone, which has no {error.object[error.start]!r}."
+            " Set PYTHONIOENCODING=utf-8, or write to a file with --out."
+        ) from error
+    if sys.stdout.isatty():
+        text = harmless(text.replace("\r\n", "\n")).replace("\r", " ")
+    write_out(text)
+
+
+def flush_out() -> None:
+    """Writes what is still waiting, so that an error is raised now and not at exit."""
+    with _stdout_errors():
+        sys.stdout.flush()
+
+
+def abandon_streams() -> None:
+    """Leads a stream that cannot be written nowhere: the interpreter flushes both when it ends, and
+    would report that as well and change the exit code.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            _lead_nowhere(stream)
+
+
+@contextmanager
+def _stdout_errors() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise ReaderGone from error
+    except OSError as error:
+        raise UserError(
+            f"Standard output cannot be written ({error.strerror}). Leave it open and give it"
+            " room, or write to a file with --out."
+        ) from error
+
+
+def _take_number(descriptor: int, flags: int) -> TextIO:
+    opened = os.open(os.devnull, flags)
+    if opened != descriptor:
+        os.dup2(opened, descriptor)
+        os.close(opened)
+    return open(descriptor, "w", encoding="utf-8", closefd=False)
+
+
+def _lead_nowhere(stream: TextIO) -> None:
+    with suppress(OSError, ValueError):  # not every stream is a file
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
+def _escape_unencodable(error: UnicodeError) -> tuple[str, int]:
+    """The characters as JSON spells them."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")
+    numbers = (int.from_bytes(units[place : place + 2]) for place in range(0, len(units), 2))
+    return "".join(f"\\u{number:04x}" for number in numbers), error.end
 
 
 def visible(text: str) -> str:
@@ -45,7 +145,15 @@ def progress() -> Iterator[Watch]:
     if not sys.stderr.isatty():
         yield _line_watch()
         return
-    with _progress_bars() as bars:
+    from rich import progress as rich
+    from rich.console import Console
+
+    words, note = (
+        rich.TextColumn(f"{{task.{name}}}", markup=False)
+        for name in ("description", "fields[note]")
+    )
+    columns = (words, rich.BarColumn(), rich.MofNCompleteColumn(), rich.TimeRemainingColumn(), note)
+    with rich.Progress(*columns, console=Console(stderr=True)) as bars:
         tasks: dict[str, Any] = {}
 
         def watch(what: str, done: int, total: int, note: str) -> None:
@@ -57,26 +165,6 @@ def progress() -> Iterator[Watch]:
             bars.update(tasks[what], completed=done, total=total, note=visible(note))
 
         yield watch
-
-
-def _progress_bars() -> Progress:
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    return Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}", markup=False),
-        console=Console(stderr=True),
-    )
 
 
 def _line_watch() -> Watch:
@@ -102,9 +190,14 @@ def _line_watch() -> Watch:
 
 
 def say(sentences: Iterable[str]) -> None:
-    """Prints notes for the user on stderr, apart from the result on stdout."""
+    """Prints notes for the user on stderr, apart from the result on stdout.
+
+    A note that cannot be read stops no work.
+    """
     for sentence in sentences:
-        write_note(visible(sentence))
+        with suppress(OSError, ValueError):
+            sys.stderr.write(f"{visible(sentence)}\n")
+            sys.stderr.flush()
 
 
 def print_lines(*lines: str) -> None:
@@ -114,143 +207,3 @@ def print_lines(*lines: str) -> None:
 
 def print_json(content: Any) -> None:
     write_out(to_json(content, indent=2) + "\n")
-
-
-def print_table(
-    head: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None
-) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    # Text everywhere: the user's words are never markup
-    table = Table(
-        title=Text(visible(title)) if title else None,
-        title_justify="left",
-        box=SIMPLE_HEAD,
-        pad_edge=False,
-    )
-    for name in head:
-        table.add_column(Text(visible(name)), overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(visible(value)) for value in row))
-    print_rendered([table])
-
-
-def print_rendered(parts: Iterable[Table | Text], *, soft_wrap: bool = False) -> None:
-    """Prints what rich renders; the texts in it are harmless already.
-
-    soft_wrap: leave lines that are too long to the terminal.
-    """
-    from rich.console import Console
-
-    target = _Rendered()
-    # a file or a pipe has no edge to wrap at
-    width = None if target.isatty() else 200
-    console = Console(file=target, width=width, highlight=False, markup=False)
-    for part in parts:
-        console.print(part, soft_wrap=soft_wrap)
-    write_out(target.getvalue())
-
-
-class _Rendered(StringIO):
-    """What rich would write to stdout, of the same kind; given stdout itself, it would end the
-    process when the reader has gone.
-    """
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override]
-        return sys.stdout.encoding or "utf-8"
-
-    def isatty(self) -> bool:
-        return sys.stdout.isatty()
-
-
-SCORE_COLUMNS = (
-    "task",
-    "cell",
-    "n",
-    "macro-F1",
-    "95 % interval",
-    "majority",
-    "accuracy",
-    "Matthews",
-    "calibration error",
-    "risk area",
-)
-REGRESSION_COLUMNS = ("task", "cell", "n", "Pearson r", "95 % interval", "RMSE", "Spearman ρ")
-
-
-SEVERAL_COLUMNS = (
-    "task",
-    "cell",
-    "n",
-    "macro-F1",
-    "95 % interval",
-    "majority",
-    "micro-F1",
-    "95 % interval",
-    "subset accuracy",
-)
-
-
-def print_scores(rows: Sequence[CellScores]) -> None:
-    """Scores as a table, each with its interval and its majority line; those of several labels and
-    of numbers apart.
-    """
-    from litotes.evaluation.scores import Scores, SeveralScores
-
-    labels, several, numbers = [], [], []
-    for row in rows:
-        scores = row.scores
-        names = (scores.task, row.cell, str(scores.n))
-        if isinstance(scores, Scores):
-            labels.append((*names, *_classification(scores)))
-        elif isinstance(scores, SeveralScores):
-            several.append((*names, *_several(scores)))
-        else:
-            numbers.append((*names, *_regression(scores)))
-    if labels:
-        print_table(SCORE_COLUMNS, labels)
-    if several:
-        print_table(SEVERAL_COLUMNS, several)
-    if numbers:
-        print_table(REGRESSION_COLUMNS, numbers)
-
-
-def _classification(scores: Scores) -> tuple[str, ...]:
-    error, area = scores.calibration_error, scores.risk_area
-    return (
-        f"{scores.macro_f1:.3f}",
-        _interval(scores.interval),
-        f"{scores.majority:.3f}",
-        f"{scores.accuracy:.3f}",
-        f"{scores.matthews:.3f}",
-        "" if error is None else f"{error:.3f}",
-        "" if area is None else f"{area:.3f}",
-    )
-
-
-def _several(scores: SeveralScores) -> tuple[str, ...]:
-    return (
-        f"{scores.macro_f1:.3f}",
-        _interval(scores.interval),
-        f"{scores.majority:.3f}",
-        f"{scores.micro_f1:.3f}",
-        _interval(scores.micro_interval),
-        f"{scores.subset_accuracy:.3f}",
-    )
-
-
-def _regression(scores: RegressionScores) -> tuple[str, ...]:
-    return (
-        f"{scores.pearson:.3f}",
-        _interval(scores.interval),
-        f"{scores.root_mean_squared_error:.3f}",
-        f"{scores.spearman:.3f}",
-    )
-
-
-def _interval(interval: tuple[float, float]) -> str:
-    low, high = interval
-    return f"{low:.3f}–{high:.3f}"

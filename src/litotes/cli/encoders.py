@@ -1,59 +1,27 @@
-"""`litotes encoders list | get NAME [--to FOLDER] | check [NAME]`"""
+"""`litotes encoders list`, `get NAME [--to FOLDER]` and `check [NAME]`."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from litotes.encoder.fetching import Fetched
-
-ABOUT = """\
-Lists the encoders that have a name, fetches one (once; then it needs no network), or checks that
-what is here is whole and computes.
-"""
-EXAMPLE = "litotes encoders get mpnet"
-USES = ("json",)
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", choices=("list", "get", "check"), help="what to do")
-    parser.add_argument(
-        "name", nargs="?", metavar="NAME", help="an encoder (check: all that are here)"
-    )
-    parser.add_argument(
-        "--to",
-        type=Path,
-        metavar="FOLDER",
-        help="get: put it there, to be named by its folder (default: the user's data folder)",
-    )
-    parser.add_argument(
-        "--hub",
-        action="store_true",
-        help="get: the same files from the Hugging Face Hub, into its cache",
-    )
+from litotes.cli.display import print_json, print_lines, progress, say
+from litotes.cli.tables import print_table
+from litotes.core.errors import UserError
+from litotes.core.numbers import counted
+from litotes.core.registry import pick
+from litotes.encoder.fetching import (
+    BUNDLED,
+    FETCHABLE,
+    Fetched,
+    fetch_encoder,
+    fetch_from_hub,
+    installed_folder,
+)
+from litotes.encoder.pretrained import check_encoder, named_encoders
 
 
-def run(options: argparse.Namespace) -> None:
-    from litotes.core.errors import UserError
-
-    if options.action != "get" and (options.to is not None or options.hub):
-        raise UserError("--to and --hub go with `litotes encoders get` alone.")
-    if options.action == "list":
-        if options.name is not None:
-            raise UserError("`litotes encoders list` takes no name: it lists all.")
-        _list(options)
-    elif options.action == "check":
-        _check(options)
-    else:
-        _get(options)
-
-
-def _list(options: argparse.Namespace) -> None:
-    from litotes.cli.display import print_json, print_table
-    from litotes.encoder.pretrained import named_encoders
-
+def list_encoders(options: argparse.Namespace) -> None:
     encoders = named_encoders()
     if options.json:
         print_json(encoders)
@@ -65,10 +33,8 @@ def _list(options: argparse.Namespace) -> None:
     print_table(("encoder", "", "where"), rows)
 
 
-def _get(options: argparse.Namespace) -> None:
-    from litotes.cli.display import print_json, print_lines
-
-    fetched = _fetch(options)
+def get(options: argparse.Namespace) -> None:
+    fetched = _fetch(options.name, options.to, from_hub=options.hub)
     if options.json:
         content = {"name": fetched.name, "folder": str(fetched.folder)}
         print_json(content | {"downloaded_bytes": fetched.n_downloaded, "verified": True})
@@ -81,29 +47,13 @@ def _get(options: argparse.Namespace) -> None:
     )
 
 
-def _fetch(options: argparse.Namespace) -> Fetched:
-    from litotes.cli.display import progress, say
-    from litotes.core.errors import UserError
-    from litotes.core.registry import pick
-    from litotes.encoder.fetching import (
-        BUNDLED,
-        FETCHABLE,
-        Fetched,
-        fetch_encoder,
-        fetch_from_hub,
-        installed_folder,
-    )
-    from litotes.encoder.pretrained import check_encoder
-
-    name, to = options.name, options.to
-    if name is None:
-        raise UserError("Say which encoder: `litotes encoders list` names them.")
+def _fetch(name: str, to: Path | None, *, from_hub: bool) -> Fetched:
     pick(FETCHABLE, name, "encoder")
-    if to is not None and options.hub:
+    if to is not None and from_hub:
         raise UserError("--hub puts an encoder into the Hub's cache: leave out --to.")
     if name in BUNDLED and to is None and installed_folder(name) is not None:
         return Fetched(name, Path(check_encoder(name)["folder"]), 0)
-    if options.hub:
+    if from_hub:
         return fetch_from_hub(name)
     try:
         with progress() as watch:
@@ -113,11 +63,7 @@ def _fetch(options: argparse.Namespace) -> Fetched:
         raise UserError(str(error).replace("--out", "--to")) from error
 
 
-def _check(options: argparse.Namespace) -> None:
-    from litotes.cli.display import print_json, print_lines
-    from litotes.core.numbers import counted
-    from litotes.encoder.pretrained import check_encoder, named_encoders
-
+def check(options: argparse.Namespace) -> None:
     names = [options.name]
     if options.name is None:
         names = [one["name"] for one in named_encoders() if one["folder"] is not None]

@@ -1,60 +1,31 @@
-"""`litotes explain TEXT [--model M] [--out why.html]`"""
+"""`litotes explain TEXT [--model M] [--out why.html]`: a file, or words shaded on the terminal, and
+marked so that a pipe or a printer keeps it.
+"""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from litotes.cli.options import add_model
+from litotes.cli.display import print_json, print_lines, progress, say, visible
+from litotes.cli.inputs import for_kind
+from litotes.cli.tables import print_rendered, print_table
+from litotes.core.errors import has_extra, require_extra
+from litotes.core.numbers import format_signed
+from litotes.core.storage import find_target
+from litotes.explanation.attribution import available_methods, by_weight
+from litotes.explanation.explain import METHOD, check_format, chosen_methods, write_explanation
+from litotes.explanation.explanation import Explanation, Shading, segments, unread
+from litotes.prediction.predictor import Predictor
 
-ABOUT = """\
-Shows which words an answer rests on, by seven methods that are each tested by removing words,
-and which words left a pruned model at which layer. Writes a page, a picture or JSON.
-"""
-EXAMPLE = 'litotes explain "Lovely. Another delay." --out why.html'
-USES = ("json", "out", "device")
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "text",
-        metavar="TEXT",
-        help=(
-            "--out why.html, .svg, .png or .json writes a file; without it, a view for the terminal"
-        ),
-    )
-    add_model(parser)
-    parser.add_argument("--pair", metavar="TEXT", help="the second text, for models of pairs")
-    parser.add_argument(
-        "--task",
-        metavar="T",
-        help="which answer to explain (default: that to the model's first task)",
-    )
-    parser.add_argument(
-        "--method",
-        metavar="NAME",
-        help="the one to show first, see `litotes list methods` (default: occlusion)",
-    )
-    parser.add_argument(
-        "--highlight-model",
-        metavar="M",
-        help="a tagging or span model, whose words are marked too: where the sarcasm sits",
-    )
+if TYPE_CHECKING:
+    from rich.text import Text
 
 
-def run(options: argparse.Namespace) -> None:
-    from litotes.cli.display import print_json, print_lines, progress, say
-    from litotes.cli.explanation_view import print_explanation
-    from litotes.cli.kinds import command_of
-    from litotes.cli.word_models import mark_words, marked_lines
-    from litotes.core.errors import has_extra
-    from litotes.core.storage import find_target
-    from litotes.explanation.attribution import available_methods
-    from litotes.explanation.explain import METHOD, check_format, chosen_methods, write_explanation
-    from litotes.model.folder import kind_of
-    from litotes.prediction.predictor import Predictor
-
-    explain_other_kind = command_of(kind_of(options.model), "explain")
+def explain(options: argparse.Namespace) -> None:
+    explain_other_kind = for_kind(options)
     if explain_other_kind is not None:
         explain_other_kind(options)
         return
@@ -64,9 +35,12 @@ def run(options: argparse.Namespace) -> None:
         check_format(out)
         find_target(out)
     chosen_methods(options.method or METHOD)
-    locus = (
-        None if options.highlight_model is None else mark_words(options, options.highlight_model)
-    )
+    highlighted = None
+    if options.highlight_model is not None:
+        require_extra("train", "--highlight-model")
+        from litotes.cli.words import mark_words, marked_lines  # with torch
+
+        highlighted = mark_words(options, options.highlight_model)
     runtime = "torch" if has_extra("train") else "onnx"
     predictor = Predictor.load(options.model, device=options.device, runtime=runtime)
     if runtime == "onnx":
@@ -81,12 +55,146 @@ def run(options: argparse.Namespace) -> None:
         about = f"this is about {explanation.task}. --task chooses another."
         say([f"The model answers {tasks}; {about}"])
     if out is not None:
-        write_explanation(explanation, out, locus=locus)
+        write_explanation(explanation, out, locus=highlighted)
         say([f"Written to {options.out}."])
     if options.json:
-        marks = {} if locus is None else {"locus": locus.as_json()}
+        marks = {} if highlighted is None else {"locus": highlighted.as_json()}
         print_json(explanation.as_json(maps=False) | marks)
     elif out is None:
         print_explanation(explanation)
-        if locus is not None:
-            print_lines(*marked_lines(locus))
+        if highlighted is not None:
+            print_lines(*marked_lines(highlighted))
+
+
+FOR, AGAINST = (86, 180, 233), (230, 159, 0)
+"""Blue and orange, which colour-blind readers can tell apart (Okabe and Ito 2008)."""
+
+STRONG, CLEAR = 2 / 3, 1 / 3
+"""Shares of the largest weight from which a word is marked twice, and once."""
+
+N_TOP_WORDS = 3
+
+
+def print_explanation(explanation: Explanation) -> None:
+    print_lines(*_answer_lines(explanation))
+    for text in shaded_texts(explanation):
+        print_lines("")
+        print_rendered([text], soft_wrap=True)
+    print_lines("", *_word_lines(explanation), *_layer_lines(explanation))
+    _print_methods(explanation)
+
+
+def _print_methods(explanation: Explanation) -> None:
+    """A row for each method: how faithful it is, and the words it puts first."""
+    rows = []
+    for name, shading in explanation.shadings.items():
+        top_words = _weighed_words(shading)[:N_TOP_WORDS]
+        words = ", ".join(_word(explanation, place) for place in top_words)
+        rows.append((name, *_faithfulness(shading), words or "no word"))
+    print_table(("method", "comprehensiveness", "sufficiency loss", "first words"), rows)
+
+
+def _answer_lines(explanation: Explanation) -> Iterator[str]:
+    answer = explanation.answer
+    if isinstance(answer.label, float):
+        yield f"{explanation.task}: {answer.label:.3f}"
+    else:
+        others = []
+        for label, probability in explanation.probabilities.items():
+            if label != answer.label:
+                others.append(f"{label} {probability:.1%}")
+        sure = f"{answer.label}, {answer.probability or 0:.1%} sure"
+        yield f"{explanation.task}: {sure} ({', '.join(others)})"
+    if explanation.read.pieces.truncated:
+        yield "(the text is longer than the model reads; its end was not seen)"
+    if explanation.answered_at_layer is not None:
+        yield explanation.exit_in_words()
+
+
+def shaded_texts(explanation: Explanation) -> Iterator[Text]:
+    """The text, and its pair if it has one, as written, with their words marked."""
+    read = explanation.read
+    yield _shaded_text(explanation, is_pair=False)
+    if read.pair is not None:
+        yield _shaded_text(explanation, is_pair=True)
+
+
+def _shaded_text(explanation: Explanation, *, is_pair: bool) -> Text:
+    from rich.text import Text
+
+    read, shading = explanation.read, explanation.shadings[explanation.method]
+    greatest = max(map(abs, shading.weights)) or 1.0
+    text = Text()
+    for part, word in segments(read, is_pair=is_pair):
+        if word is None:
+            text.append(visible(part))
+        else:
+            text.append(*_mark_word(visible(part), shading.weights[word] / greatest, shading))
+    text.append(visible(unread(read, is_pair=is_pair)))
+    return text
+
+
+def _mark_word(word: str, strength: float, shading: Shading) -> tuple[str, str]:
+    """The word with its marks, and a style of as much colour as it has weight."""
+    size = min(abs(strength), 1.0)
+    sign = ("+" if strength > 0 else "-") if shading.is_signed else "*"
+    marks = sign * ((size >= STRONG) + (size >= CLEAR))
+    hue = AGAINST if strength < 0 else FOR
+    red, green, blue = (round(255 + (part - 255) * size) for part in hue)
+    style = f"black on rgb({red},{green},{blue})" if size >= CLEAR / 2 else ""
+    return (f"[{marks}{word}]" if marks else word), style
+
+
+def _word_lines(explanation: Explanation) -> Iterator[str]:
+    """What the marks mean, and the words with the most weight."""
+    shading = explanation.shadings[explanation.method]
+    order = _weighed_words(shading)
+    if not shading.is_signed:
+        yield f"{shading.method}: [*word] counts, [**word] counts most"
+        yield f"most: {_list_words(explanation, order[:N_TOP_WORDS]) or 'no word'}"
+        return
+    yield (
+        f"{shading.method}: [+word] speaks for the answer, [-word] against it, [++word] and"
+        " [--word] most"
+    )
+    words_for = [word for word in order if shading.weights[word] > 0]
+    words_against = [word for word in reversed(order) if shading.weights[word] < 0]
+    yield f"for: {_list_words(explanation, words_for[:N_TOP_WORDS]) or 'no word'}"
+    yield f"against: {_list_words(explanation, words_against[:N_TOP_WORDS]) or 'no word'}"
+
+
+def _weighed_words(shading: Shading) -> list[int]:
+    """The words that have a weight, the greatest first: one that left has none by attention."""
+    return [word for word in by_weight(shading.weights) if shading.weights[word]]
+
+
+def _list_words(explanation: Explanation, words: Sequence[int]) -> str:
+    shading = explanation.shadings[explanation.method]
+    form = "+.3f" if shading.is_signed else ".3f"
+    return ", ".join(f"{_word(explanation, word)} {shading.weights[word]:{form}}" for word in words)
+
+
+def _layer_lines(explanation: Explanation) -> Iterator[str]:
+    """Which words a pruned model removed after which layer; layers count from 1 for readers."""
+    by_layer: dict[int, list[str]] = {}
+    remaining: list[str] = []
+    for place, layer in enumerate(explanation.left_at_layer):
+        words = remaining if layer is None else by_layer.setdefault(layer, [])
+        words.append(_word(explanation, place))
+    for layer, words in sorted(by_layer.items()):
+        yield f"left after layer {layer + 1}: {', '.join(words)}"
+    if by_layer:
+        yield f"stayed to the end: {', '.join(remaining) or 'no word'}"
+
+
+def _faithfulness(shading: Shading) -> tuple[str, str]:
+    faithfulness = shading.faithfulness
+    if faithfulness is None:
+        return "", ""
+    comprehensiveness = format_signed(faithfulness.comprehensiveness, 3)
+    sufficiency_loss = format_signed(faithfulness.sufficiency_loss, 3)
+    return comprehensiveness, sufficiency_loss
+
+
+def _word(explanation: Explanation, place: int) -> str:
+    return visible(explanation.read.words[place].written)

@@ -1,86 +1,48 @@
-"""`litotes export --model M [--int8 | --int16 | --to transformers --out FOLDER]`"""
+"""`litotes export --model M [--int8 | --int16 | --to transformers --out FOLDER]`, and `litotes
+bench`: how fast a model is, exported and not.
+"""
 
 from __future__ import annotations
 
 import argparse
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from litotes.cli.numbers import count, percent
+from litotes.cli.display import print_json, print_lines, progress, say
+from litotes.cli.tables import print_rows
+from litotes.core.errors import UserError
+from litotes.core.figures import save_figure
+from litotes.exporting.export import ExportLoss, ExportRefused, export_models, working_copy
+from litotes.exporting.transformers_folder import export_to_transformers
+from litotes.model.builtin import is_builtin
+from litotes.model.folder import open_model
+from litotes.study.speed import draw_speed, measure_speed
 
-if TYPE_CHECKING:
-    from litotes.exporting.export import ExportResult
-
-ABOUT = """\
-Writes an ONNX file that answers faster on a CPU, with the pruning inside, and measures which
-answers change. From then on the model's folder is run by it.
+LOSSES = """\
+task: {0[loss].task}
+texts: {0[loss].n}
+labels changed: {0[changed]}
+largest difference of a probability: {0[loss].largest_difference:.2g}
+macro-F1: {0[f1]}
 """
-EXAMPLE = "litotes export --model runs/mine --int8"
-USES = ("json", "out")
 
 
-_N_TEXTS = 500
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    gains = (
-        "a model folder; it, or the copy that --out makes of it, gains model.onnx and export.json"
-    )
-    parser.add_argument("--model", required=True, metavar="M", help=gains)
-    precision = parser.add_mutually_exclusive_group()
-    precision.add_argument(
-        "--int8",
-        action="store_true",
-        help="a quarter of the size, and faster; how many labels change is measured",
-    )
-    precision.add_argument(
-        "--int16",
-        action="store_true",
-        help="half the size and as fast: weights kept in 16 bits, computed in 32",
-    )
-    parser.add_argument(
-        "--to",
-        choices=("onnx", "transformers"),
-        default="onnx",
-        help="transformers: a folder for AutoModelForSequenceClassification, at --out",
-    )
-    data = "texts to measure the export on (default: those the model was trained with, held out)"
-    parser.add_argument("--data", metavar="SOURCE", help=data)
-    parser.add_argument(
-        "--allow",
-        type=percent,
-        metavar="PERCENT",
-        help="labels that may change, toss-ups not counted (default 0, --int16 0.5, --int8 1)",
-    )
-    parser.add_argument(
-        "--texts",
-        type=count,
-        default=_N_TEXTS,
-        metavar="N",
-        help=f"texts to measure on, at most (default {_N_TEXTS})",
-    )
-
-
-def run(options: argparse.Namespace) -> None:
-    from litotes.cli.display import print_json, progress
-    from litotes.core.errors import UserError
-    from litotes.exporting.export import ExportRefused, export_models, working_copy
-    from litotes.model.builtin import is_builtin
-    from litotes.model.folder import open_model
-
+def export(options: argparse.Namespace) -> None:
     if options.to == "transformers":
         _export_to_transformers(options)
         return
+    if options.int8 and options.int16:
+        raise UserError("An export has one precision: --int8 or --int16, not both.")
     folder = open_model(options.model)
     source = options.data
     if source is None and is_builtin(folder.path):
         source = "sampler"
+    precision = "int8" if options.int8 else ("int16" if options.int16 else "float32")
     try:
         with progress() as watch, working_copy(folder, options.out) as target:
             results = export_models(
                 target,
-                precision=_precision(options),
+                precision=precision,
                 source=source,
                 allowed=None if options.allow is None else options.allow / 100,
                 n_texts=options.texts,
@@ -92,15 +54,14 @@ def run(options: argparse.Namespace) -> None:
         print_json([result.as_json() for result in results])
         return
     for result in results:
-        _print(result)
+        title = (
+            f"{result.file}, {result.precision}, {result.n_bytes / 1e6:.1f} MB; against torch on"
+            f" {result.measured_on}"
+        )
+        print_rows(LOSSES, [_row(loss) for loss in result.losses], title=title)
 
 
 def _export_to_transformers(options: argparse.Namespace) -> None:
-    from litotes.cli.display import print_json, print_lines
-    from litotes.core.errors import UserError
-    from litotes.exporting.transformers_folder import export_to_transformers
-    from litotes.model.folder import open_model
-
     if options.int8 or options.int16 or options.data is not None or options.allow is not None:
         raise UserError(
             "--to transformers writes the weights as they are, so there is nothing to measure:"
@@ -116,37 +77,56 @@ def _export_to_transformers(options: argparse.Namespace) -> None:
     print_lines(f"The model is in {options.out}. Load it: {load}")
 
 
-def _precision(options: argparse.Namespace) -> str:
-    if options.int8:
-        return "int8"
-    return "int16" if options.int16 else "float32"
-
-
 def _command(options: argparse.Namespace, allowed: float) -> str:
     """The same command, with which the export is accepted."""
     words = ["litotes", "export", "--model", options.model]
-    if options.int8 or options.int16:
-        words.append("--int8" if options.int8 else "--int16")
-    given = {"--data": options.data, "--texts": options.texts, "--out": options.out}
-    for option, value in given.items():
-        if value not in (None, _N_TEXTS):
-            words += [option, str(value)]
+    words += [f"--{name}" for name in ("int8", "int16") if getattr(options, name)]
+    for name in ("data", "texts", "out"):
+        if getattr(options, name) is not None:
+            words += [f"--{name}", str(getattr(options, name))]
     return shlex.join([*words, "--allow", f"{allowed:g}"])
 
 
-def _print(result: ExportResult) -> None:
-    from litotes.cli.display import print_table
+def _row(loss: ExportLoss) -> dict[str, object]:
+    f1 = "" if loss.macro_f1 is None else f"{loss.macro_f1:.3f} → {loss.macro_f1_exported:.3f}"
+    changed = f"{loss.n_changed} ({loss.changed:.1%})"
+    if loss.n_toss_ups:
+        changed += f", {loss.n_toss_ups} of them a toss-up"
+    return {"loss": loss, "changed": changed, "f1": f1}
 
-    rows = []
-    for loss in result.losses:
-        f1 = "" if loss.macro_f1 is None else f"{loss.macro_f1:.3f} → {loss.macro_f1_exported:.3f}"
-        changed = f"{loss.n_changed} ({loss.changed:.1%})"
-        if loss.n_toss_ups:
-            changed += f", {loss.n_toss_ups} of them a toss-up"
-        rows.append((loss.task, str(loss.n), changed, f"{loss.largest_difference:.2g}", f1))
+
+SPEED = """\
+: {0.name}
+texts/s: {0.texts_per_second:,.0f} ({0.texts_per_second_low:,.0f}–{0.texts_per_second_high:,.0f})
+speed ratio: {0.ratio:.2f} ×
+ms a text: {0.ms:.3g}
+p99: {0.ms_p99:.3g}
+same labels: {0.same_labels:.1%}
+"""
+
+
+def bench(options: argparse.Namespace) -> None:
+    with progress() as watch:
+        speed = measure_speed(
+            options.model,
+            options.data,
+            n_texts=options.texts,
+            n_rounds=options.rounds,
+            seed=options.seed or 0,
+            device=options.device,
+            watch=watch,
+        )
+    say(f"{name}: left out: {reason}" for name, reason in speed.left_out.items())
+    if options.out:
+        save_figure(Path(options.out) / "bench", draw_speed(speed), speed.as_json())
+    if options.json:
+        print_json(speed.as_json())
+        return
+    print_lines(", ".join(f"{name} {value}" for name, value in speed.machine.items()))
     title = (
-        f"{result.file}, {result.precision}, {result.n_bytes / 1e6:.1f} MB; against torch on"
-        f" {result.measured_on}"
+        f"{speed.model}: {speed.n_texts} texts of {options.data}, quartiles in brackets; speed"
+        f" against {speed.baseline}"
     )
-    columns = ("task", "texts", "labels changed", "largest difference of a probability", "macro-F1")
-    print_table(columns, rows, title=title)
+    print_rows(SPEED, speed.lines, title=title)
+    if options.out:
+        print_lines(f"Written to {options.out}: bench.json, bench.svg, bench.png")

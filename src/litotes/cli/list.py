@@ -1,162 +1,76 @@
-"""`litotes list [KIND]`: what there is, one line each."""
+"""`litotes list [NAME]`: what there is to choose from, one line each."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from importlib import import_module
+from typing import Any
 
-if TYPE_CHECKING:
-    from pydantic import BaseModel
+from pydantic import BaseModel
 
-ABOUT = """\
-Lists what there is to choose from: encoders, heads, weightings, prunings, sources, analyses,
-rewrites, and every setting of a recipe.
-"""
-EXAMPLE = "litotes list heads"
-USES = ("json",)
+from litotes.cli.display import print_json, say
+from litotes.cli.tables import print_table
+from litotes.core.errors import has_extra, require_extra
+from litotes.core.registry import options_of, pick
+from litotes.data.parallel import PARALLEL
+from litotes.data.rewrites import REWRITES
+from litotes.data.sources import SOURCES
+from litotes.data.words import WORD_SOURCES
+from litotes.encoder.families import FAMILIES
+from litotes.encoder.fetching import FETCHABLE, describe_fetchable
+from litotes.explanation.attribution import METHODS, available_methods
+from litotes.model.builtin import built_in_models
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "kind", nargs="?", choices=sorted(KINDS), metavar="KIND", help=", ".join(sorted(KINDS))
-    )
-
-
-def run(options: argparse.Namespace) -> None:
-    from litotes.cli.display import print_json, print_table, say
-    from litotes.core.errors import has_extra, require_extra
-
-    if options.kind in _OF_TORCH:
-        require_extra("train", f"`litotes list {options.kind}`")
-    chosen = [options.kind] if options.kind else sorted(KINDS)
+def list_categories(options: argparse.Namespace) -> None:
+    if options.name is not None:
+        pick(CATEGORIES, options.name, "category")
+    if options.name in OF_TORCH:
+        require_extra("train", f"`litotes list {options.name}`")
+    chosen = [options.name] if options.name else sorted(CATEGORIES)
     if not has_extra("train"):
-        chosen = [kind for kind in chosen if kind not in _OF_TORCH]
-    if not options.kind and not has_extra("train"):
-        left_out = ", ".join(_OF_TORCH)
-        say([f"Left out: {left_out}. They need torch: `pip install 'litotes[train]'`."])
-    content = {kind: KINDS[kind]() for kind in chosen}
+        chosen = [name for name in chosen if name not in OF_TORCH]
+        if options.name is None:
+            left_out = ", ".join(OF_TORCH)
+            say([f"Left out: {left_out}. They need torch: `pip install 'litotes[train]'`."])
+    content = {name: CATEGORIES[name]() for name in chosen}
     if options.json:
         print_json(content)
-        return
-    for kind, entries in content.items():
-        print_table((kind, ""), list(entries.items()))
+    elif options.name is None:
+        counts = [(name, str(len(found)), next(iter(found))) for name, found in content.items()]
+        print_table(("litotes list …", "entries", "for example"), counts)
+    else:
+        for name, entries in content.items():
+            print_table((name, ""), list(entries.items()))
 
 
-def _analyses() -> dict[str, str]:
-    from litotes.explanation.analyses import ANALYSES
+def _table(module: str, name: str, *, with_options: bool = False) -> dict[str, str]:
+    """The entries of a table in a module that imports torch, with how their docstrings begin."""
+    table: Mapping[str, Callable[..., object]] = getattr(import_module(module), name)
+    return {name: _first_paragraph(one, with_options) for name, one in table.items()}
 
-    return {name: _with_options(analysis) for name, analysis in ANALYSES.items()}
+
+def _first_paragraph(thing: Callable[..., object], with_options: bool = False) -> str:
+    words = " ".join((thing.__doc__ or "").split("\n\n")[0].split())
+    options = options_of(thing) if with_options else {}
+    listed = ", ".join(f"{name} = {default!r}" for name, default in options.items())
+    return words + (f" Options: {listed}." if options else "")
 
 
-def _heads() -> dict[str, str]:
-    from litotes.model.heads import HEADS, WORD_HEADS
-
-    lines = {name: _first_paragraph(head) for name, head in HEADS.items()}
-    for kind, head in WORD_HEADS.items():
-        lines[f'kind = "{kind}"'] = _first_paragraph(head)
+def _settings(*models: str) -> dict[str, str]:
+    """All that can be set in a recipe. models: `prefix=module:class`."""
+    lines: dict[str, str] = {}
+    for written in models:
+        prefix, _, place = written.partition("=")
+        module, _, name = place.partition(":")
+        lines |= _fields(getattr(import_module(module), name), prefix)
     return lines
-
-
-def _balancings() -> dict[str, str]:
-    from litotes.training.balancing import BALANCINGS
-
-    return {name: _first_paragraph(balancing) for name, balancing in BALANCINGS.items()}
-
-
-def _weightings() -> dict[str, str]:
-    from litotes.encoder.attention import WEIGHTINGS
-
-    return {name: _with_options(weighting) for name, weighting in WEIGHTINGS.items()}
-
-
-def _prunings() -> dict[str, str]:
-    from litotes.encoder.attention import PRUNINGS
-
-    return {name: _with_options(pruning) for name, pruning in PRUNINGS.items()}
-
-
-def _methods() -> dict[str, str]:
-    from litotes.explanation.attribution import METHODS, available_methods
-
-    return {name: _first_paragraph(METHODS[name]) for name in available_methods()}
-
-
-def _encoders() -> dict[str, str]:
-    from litotes.encoder.families import FAMILIES
-    from litotes.encoder.fetching import FETCHABLE, describe_fetchable
-
-    encoders = {name: describe_fetchable(name) for name in FETCHABLE}
-    families = ", ".join(FAMILIES)
-    encoders["FOLDER"] = f"config.json, model.safetensors, tokenizer.json of a {families} encoder"
-    encoders["OWNER/NAME@REVISION"] = "the same from the Hugging Face Hub"
-    return encoders
-
-
-def _models() -> dict[str, str]:
-    from litotes.model.builtin import built_in_models
-
-    return built_in_models() | {"FOLDER": "what `litotes train` or `litotes prune` has made"}
-
-
-def _sources() -> dict[str, str]:
-    from litotes.data.sources import SOURCES
-    from litotes.data.words import WORD_SOURCES
-
-    lines = {name: f"{source.about}; {source.example}" for name, source in SOURCES.items()}
-    for name, words in WORD_SOURCES.items():
-        lines[name] = f"words: {words.about}; {words.example}"
-    return lines
-
-
-def _rewrites() -> dict[str, str]:
-    from litotes.data.rewrites import REWRITES
-
-    lines = {}
-    for name, rewrite in REWRITES.items():
-        number = "" if rewrite.feature is None else f"eWAVE {rewrite.feature}: "
-        where = ", ".join(rewrite.common_in())
-        lines[name] = f"{number}{rewrite.about}" + (f"; common in {where}" if where else "")
-    return lines
-
-
-def _settings() -> dict[str, str]:
-    from litotes.training.distillation import DistillSettings
-    from litotes.training.recipe import Recipe
-
-    return _fields(Recipe, "") | _fields(DistillSettings, "distill.")
-
-
-def _pretraining() -> dict[str, str]:
-    from litotes.training.recipe import PretrainRecipe, ScratchSettings
-
-    lines = _fields(PretrainRecipe, "")
-    del lines["model.scratch"]  # a table, named by its settings
-    return lines | _fields(ScratchSettings, "model.scratch.")
-
-
-def _tagging() -> dict[str, str]:
-    from litotes.training.recipe import WordRecipe
-
-    return _fields(WordRecipe, "")
-
-
-def _translation() -> dict[str, str]:
-    from litotes.training.recipe import TranslationRecipe
-
-    return _fields(TranslationRecipe, "")
-
-
-def _parallel() -> dict[str, str]:
-    from litotes.data.parallel import PARALLEL
-
-    return {name: f"{source.about}; {source.example}" for name, source in PARALLEL.items()}
 
 
 def _fields(model: type[BaseModel], prefix: str) -> dict[str, str]:
     """The fields of a recipe and of the models inside it, by their dotted names."""
-    from pydantic import BaseModel
-
     lines: dict[str, str] = {}
     for name, field in model.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
@@ -167,43 +81,77 @@ def _fields(model: type[BaseModel], prefix: str) -> dict[str, str]:
     return lines
 
 
-def _with_options(thing: Callable[..., object]) -> str:
-    from litotes.core.registry import options_of
-
-    options = ", ".join(f"{name} = {default!r}" for name, default in options_of(thing).items())
-    return _first_paragraph(thing) + (f" Options: {options}." if options else "")
-
-
-def _first_paragraph(thing: object) -> str:
-    return " ".join((thing.__doc__ or "").split("\n\n")[0].split())
+def _heads() -> dict[str, str]:
+    words = _table("litotes.model.heads", "WORD_HEADS")
+    kinds = {f'kind = "{kind}"': line for kind, line in words.items()}
+    return _table("litotes.model.heads", "HEADS") | kinds
 
 
-KINDS: dict[str, Callable[[], dict[str, str]]] = {
-    "analyses": _analyses,
-    "balancings": _balancings,
-    "encoders": _encoders,
+def _pretraining() -> dict[str, str]:
+    lines = _settings("=litotes.training.recipe:PretrainRecipe")
+    del lines["model.scratch"]  # a table, named by its settings
+    return lines | _settings("model.scratch.=litotes.training.recipe:ScratchSettings")
+
+
+def _methods() -> dict[str, str]:
+    return {name: _first_paragraph(METHODS[name]) for name in available_methods()}
+
+
+def _encoders() -> dict[str, str]:
+    families = ", ".join(FAMILIES)
+    return {name: describe_fetchable(name) for name in FETCHABLE} | {
+        "FOLDER": f"config.json, model.safetensors, tokenizer.json of a {families} encoder",
+        "OWNER/NAME@REVISION": "the same from the Hugging Face Hub",
+    }
+
+
+def _sources() -> dict[str, str]:
+    words = {name: f"words: {line}" for name, line in _described(WORD_SOURCES.items()).items()}
+    return _described(SOURCES.items()) | words
+
+
+def _described(sources: Iterable[tuple[str, Any]]) -> dict[str, str]:
+    return {name: f"{source.about}; {source.example}" for name, source in sources}
+
+
+def _rewrites() -> dict[str, str]:
+    lines = {}
+    for name, rewrite in REWRITES.items():
+        number = "" if rewrite.feature is None else f"eWAVE {rewrite.feature}: "
+        where = ", ".join(rewrite.common_in())
+        lines[name] = f"{number}{rewrite.about}" + (f"; common in {where}" if where else "")
+    return lines
+
+
+def _models() -> dict[str, str]:
+    return built_in_models() | {"FOLDER": "what `litotes train` or `litotes prune` has made"}
+
+
+_ANALYSES = "litotes.explanation.analyses"
+_ATTENTION = "litotes.encoder.attention"
+_RECIPE = "=litotes.training.recipe:"
+
+OF_TORCH: dict[str, Callable[[], dict[str, str]]] = {
+    "analyses": partial(_table, _ANALYSES, "ANALYSES", with_options=True),
+    "balancings": partial(_table, "litotes.training.balancing", "BALANCINGS"),
     "heads": _heads,
+    "pretraining": _pretraining,
+    "prunings": partial(_table, _ATTENTION, "PRUNINGS", with_options=True),
+    "settings": partial(
+        _settings, f"{_RECIPE}Recipe", "distill.=litotes.training.distillation:DistillSettings"
+    ),
+    "tagging": partial(_settings, f"{_RECIPE}WordRecipe"),
+    "translation": partial(_settings, f"{_RECIPE}TranslationRecipe"),
+    "weightings": partial(_table, _ATTENTION, "WEIGHTINGS", with_options=True),
+}
+"""Read from modules that compute: importing them imports torch."""
+
+CATEGORIES: dict[str, Callable[[], dict[str, str]]] = {
+    **OF_TORCH,
+    "encoders": _encoders,
     "methods": _methods,
     "models": _models,
-    "parallel": _parallel,
-    "pretraining": _pretraining,
-    "prunings": _prunings,
+    "parallel": partial(_described, PARALLEL.items()),
     "rewrites": _rewrites,
-    "settings": _settings,
     "sources": _sources,
-    "tagging": _tagging,
-    "translation": _translation,
-    "weightings": _weightings,
 }
-_OF_TORCH = (
-    "analyses",
-    "balancings",
-    "heads",
-    "pretraining",
-    "prunings",
-    "settings",
-    "tagging",
-    "translation",
-    "weightings",
-)
-"""Read from modules that compute: importing them imports torch."""

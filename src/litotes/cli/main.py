@@ -1,4 +1,4 @@
-"""`litotes COMMAND …`: one short file a command, heavy imports only inside the one that runs.
+"""`litotes COMMAND …`: commands.toml says what commands there are; the chosen one is imported.
 
 Exit code 0; 2 for a user's mistake, reported in one line; 1 for a bug.
 """
@@ -9,72 +9,37 @@ import argparse
 import os
 import sys
 import threading
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NoReturn
 
-from litotes.cli.display import say, visible
-from litotes.cli.numbers import seed
-from litotes.cli.streams import abandon_streams, flush_out, prepare_streams
+from litotes.cli import options as types
+from litotes.cli.display import abandon_streams, flush_out, prepare_streams, say, visible
+from litotes.cli.start import paused_collection
 from litotes.core.errors import ReaderGone, UserError, require_extra
-from litotes.core.machine import STREAM_THREADS
 from litotes.core.registry import unknown_name
-from litotes.core.text import is_utf8
 from litotes.core.version import __version__
 
-COMMANDS = {
-    "predict": "labels and probabilities for texts",
-    "explain": "what an answer rests on, word by word",
-    "translate": "texts into others, by an encoder-decoder",
-    "interpret": "what a sarcastic text means, plainly said",
-    "new": "a recipe for a table of yours, and what to do next",
-    "train": "train one classifier",
-    "pretrain": "teach an encoder on texts without labels",
-    "evaluate": "scores with intervals, by cell",
-    "calibrate": "answers that may be unsure, with a promise",
-    "matrix": "train on each part, test on every part",
-    "study": "a whole grid of runs and one report",
-    "distill": "a small student of larger teachers",
-    "prune": "the fastest pruning within a loss of macro-F1",
-    "exits": "texts that leave early, within a disagreement you allow",
-    "export": "an ONNX file with the pruning inside, fast on a CPU",
-    "push": "a model folder to the Hugging Face Hub, with its card",
-    "pull": "a model folder from the Hugging Face Hub, checked",
-    "analyze": "what a model's attention does over a corpus",
-    "stress": "which features of a variety change answers",
-    "audit": "leaks, duplicates, conflicts, balance",
-    "coverage": "how much frequent vocabulary is shared",
-    "score": "the ALTA 2026 shared task's metric",
-    "submit": "a checked entry to the shared task",
-    "serve": "answers over HTTP, with a page to try it",
-    "bench": "side by side, ratios in one run",
-    "encoders": "which encoders are here, and fetch one",
-    "list": "what there is, one line each",
-}
-"""Each command's line in `litotes --help`; its module in this package has the command's name."""
-NEEDS = {
-    "new": "train",
-    "train": "train",
-    "pretrain": "train",
-    "matrix": "train",
-    "study": "train",
-    "distill": "train",
-    "prune": "train",
-    "exits": "train",
-    "export": "train",
-    "analyze": "train",
-    "stress": "train",
-    "bench": "train",
-    "encoders": "train",
-    "translate": "train",
-    "interpret": "train",
-    "serve": "serve",
-    "push": "hub",
-    "pull": "hub",
-}
-"""The extra without which a command can do nothing. The others work on the plain install; what
-needs more by the model or the options it is given says so itself.
+TABLES = Path(__file__).with_name("commands.toml").read_text("utf-8").split("\n\n[")
+
+
+def read_tables(holds: Callable[[str], bool]) -> dict[str, Any]:
+    """The tables of commands.toml whose first line holds. To read all of them takes 20 ms, which
+    those who only want an answer would wait for.
+    """
+    return tomllib.loads("\n\n[".join(["", *filter(holds, TABLES[1:])]))
+
+
+COMMANDS = read_tables(lambda table: not table.startswith("shared") and "options]" not in table)
+"""By name, which may have two words; without their options."""
+GROUPS: dict[str, str] = COMMANDS.pop("groups")
+
+LAST = ("--json", "--seed", "--out", "--device")
+"""Options of nearly every command, shown after its own. A script may give --seed and --device to
+every command, also where they do nothing.
 """
 
 
@@ -82,43 +47,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Parses the arguments, runs the command, and reports a user's mistake in one line."""
     prepare_streams()
     try:
-        parser = make_parser()
-        _check_command(parser, sys.argv[1:] if arguments is None else arguments)
-        options = parser.parse_args(arguments)
+        options = parse(sys.argv[1:] if arguments is None else arguments)
         code = _run(options)
     finally:
         abandon_streams()
-    if arguments is None and (_computes_for_nobody() or _holds_a_model_only(options.called)):
+    if arguments is None and (_computes_for_no_one() or _holds_a_model_only(options.command)):
         os._exit(code)
     return code
 
 
-def _computes_for_nobody() -> bool:
-    """Whether texts are computed that nobody waits for: Python would, and a second Ctrl-C would end
-    it with a traceback.
-    """
-    return any(thread.name.startswith(STREAM_THREADS) for thread in threading.enumerate())
-
-
-def _holds_a_model_only(called: str) -> bool:
-    """Whether nothing is left to do but to take the model down, an eighth of the time that a
-    first answer takes: everything is written, and there is neither torch nor another process.
-    """
-    is_light = not {"torch", "ray", "multiprocessing"} & set(sys.modules)
-    return called == "predict" and is_light and "onnxruntime" in sys.modules
-
-
-def _check_command(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
-    """Answers a command that is not there with the nearest."""
-    if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
-        parser.error(unknown_name(arguments[0], COMMANDS, "command"))
-
-
 def _run(options: argparse.Namespace) -> int:
+    command = COMMANDS[options.command]
     try:
-        if options.called in NEEDS:
-            require_extra(NEEDS[options.called], f"`litotes {options.called}`")
-        options.run(options)
+        if "needs" in command:
+            require_extra(command["needs"], f"`litotes {options.command}`")
+        if command.get("sleeps", False):
+            from litotes.core.machine import sleep_while_waiting  # not needed to show --help
+
+            sleep_while_waiting()  # before the command's module imports torch
+        module, _, function = command["run"].partition(":")
+        with paused_collection():
+            found = getattr(import_module(module), function)
+        found(options)
         flush_out()
     except UserError as error:
         say([f"litotes: {error}"])
@@ -135,20 +85,65 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def make_parser() -> argparse.ArgumentParser:
+def _computes_for_no_one() -> bool:
+    """Whether texts are computed that no one waits for: Python would, and a second Ctrl-C would end
+    it with a traceback.
+    """
+    from litotes.core.machine import STREAM_THREADS
+
+    return any(thread.name.startswith(STREAM_THREADS) for thread in threading.enumerate())
+
+
+def _holds_a_model_only(command: str) -> bool:
+    """Whether nothing is left to do but to take the model down, an eighth of the time that a
+    first answer takes: everything is written, and there is neither torch nor another process.
+    """
+    is_light = not {"torch", "ray", "multiprocessing"} & set(sys.modules)
+    return command == "predict" and is_light and "onnxruntime" in sys.modules
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """The options of the command that the arguments begin with; `command` is its name."""
+    for n_words in (2, 1):
+        name = " ".join(arguments[:n_words])
+        if name in COMMANDS:
+            return CommandParser(name).parse(arguments[n_words:])
+    return _help(arguments)
+
+
+def _help(arguments: Sequence[str]) -> NoReturn:
+    """`litotes --help`, `litotes hub --help`, or a command that is not there."""
+    above = f"{arguments[0]} " if arguments else ""
+    names = {name.removeprefix(above): name for name in COMMANDS if name.startswith(above)}
+    if above and names:
+        arguments = arguments[1:]
+    else:
+        above, names = "", {name: name for name in COMMANDS}
     parser = Parser(
-        prog="litotes",
-        description=(
-            "Sentiment and sarcasm across varieties of English: train, test, compare, prune,"
-            " explain, predict."
-        ),
+        prog=f"litotes {above}".strip(),
+        usage="%(prog)s COMMAND …",
+        description="\n".join(_overview(names)),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"litotes {__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=CommandParser)
-    for name, summary in COMMANDS.items():
-        commands.add_parser(name, help=summary, command=name, allow_abbrev=False)
-    return parser
+    if arguments and not arguments[0].startswith("-"):
+        parser.error(unknown_name(arguments[0], names, "command"))
+    parser.parse_args(arguments)
+    parser.error("name a command; --help lists them.")
+
+
+def _overview(names: Mapping[str, str]) -> Iterator[str]:
+    """The commands of each group, with what they do."""
+    if len(names) == len(COMMANDS):
+        yield "Sentiment and sarcasm across varieties of English."
+    for group, title in GROUPS.items():
+        shown = {short: COMMANDS[name] for short, name in names.items()}
+        shown = {short: one for short, one in shown.items() if one["group"] == group}
+        if shown:
+            yield f"\n{title}:"
+        for short, command in shown.items():
+            yield f"  {short:<14} {command['summary']}"
 
 
 class Parser(argparse.ArgumentParser):
@@ -159,65 +154,78 @@ class Parser(argparse.ArgumentParser):
 
 
 class CommandParser(Parser):
-    """The parser of one command, which imports the command's module only when it is used.
+    """The parser of one command, made from its entry in commands.toml."""
 
-    A command's module defines `add_options(parser)` and `run(options)`, what the command does
-    (`ABOUT`), an `EXAMPLE` of it, and which of the common options it `USES`.
-    """
+    def __init__(self, name: str) -> None:
+        command = COMMANDS[name]
+        super().__init__(
+            prog=f"litotes {name}",
+            description=command["about"],
+            epilog=f"example:\n  {command['example']}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        self.set_defaults(command=name)
+        groups = {
+            flag: group
+            for title, flags in command.get("sections", {}).items()
+            for group in [self.add_argument_group(title)]
+            for flag in flags
+        }
+        for key, option in options_of(name).items():
+            flag, _, metavar = key.partition(" ")
+            settings = {"help": option} if isinstance(option, str) else dict(option)
+            add_option(groups.get(flag, self).add_argument, flag, metavar, settings)
 
-    def __init__(self, *, command: str, **settings: Any) -> None:
-        layout = argparse.RawDescriptionHelpFormatter
-        super().__init__(formatter_class=layout, **settings)
-        self._command = command
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Called for the chosen command alone, and once for each `parse_args` above it."""
-        if self.get_default("run") is None:
-            module = import_module(f"litotes.cli.{self._command}")
-            self.description, self.epilog = module.ABOUT, f"example:\n  {module.EXAMPLE}"
-            add_common_options(self, module.USES)
-            module.add_options(self)
-            self.set_defaults(run=module.run, called=self._command)
-        return super().parse_known_args(args, namespace)
-
-
-def add_common_options(parser: argparse.ArgumentParser, uses: Sequence[str]) -> None:
-    """The options that commands share.
-
-    uses: those that do something for this command. The others are not offered; --seed and --device
-    are taken all the same, so that a script may give them to every command.
-    """
-    settings: dict[str, dict[str, Any]] = {
-        "json": {
-            "action": "store_true",
-            "help": "print one JSON document on stdout; progress goes to stderr",
-        },
-        "seed": {"type": seed, "metavar": "N", "help": "fixes all that is random"},
-        "out": {"type": _path, "metavar": "PATH", "help": "where to write"},
-        "device": {
-            "metavar": "NAME",
-            "help": "cpu or cuda; the default is cuda where there is one",
-        },
-    }
-    for name, own in settings.items():
-        if name in uses:
-            parser.add_argument(f"--{name}", **own)
-        elif name in ("seed", "device"):
-            parser.add_argument(f"--{name}", **(own | {"help": argparse.SUPPRESS}))
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        for word in takewhile(lambda word: word != "--", arguments):
+            flag = word.partition("=")[0]
+            known = self._option_string_actions
+            if flag.startswith("--") and " " not in flag and flag not in known:
+                self.error(unknown_name(flag, known, "option"))
+        return self.parse_args(arguments)
 
 
-def _path(text: str) -> str:
-    """A path that is not empty: an empty one, from a variable that is not set, means nothing.
+def options_of(name: str) -> dict[str, Any]:
+    """The options of a command, by what is written for them: "--model M"."""
+    key = f'"{name}"' if " " in name else name
+    tables = read_tables(lambda table: table.startswith(("shared]", f"{key}.options]")))
+    shared, uses = tables.pop("shared"), COMMANDS[name]["uses"]
+    used = {key.split()[0]: key for key in shared}
+    first = {used[flag]: shared[used[flag]] for flag in uses if flag not in LAST}
+    last = {used[flag]: shared[used[flag]] for flag in LAST if flag in uses}
+    own = tables[name]["options"] if name in tables else {}
+    found = first | own | last
+    for flag in ("--seed", "--device"):
+        if used[flag] not in found:
+            found[used[flag]] = {**_table(shared[used[flag]]), "help": argparse.SUPPRESS}
+    return found
 
-    What we make has a name that every library can open.
-    """
-    if not text.strip():
-        raise argparse.ArgumentTypeError("it is empty: name a file or a folder.")
-    if not Path(os.path.realpath(text)).name:
-        raise argparse.ArgumentTypeError("it is the root of all folders: choose one of yours.")
-    if not is_utf8(text):
-        raise argparse.ArgumentTypeError("it is not UTF-8: choose another name.")
-    return text
+
+def _table(option: str | dict[str, Any]) -> dict[str, Any]:
+    return {"help": option} if isinstance(option, str) else option
+
+
+def add_option(
+    add: Callable[..., object], flag: str, metavar: str, settings: dict[str, Any]
+) -> None:
+    """Adds an option with the words of commands.toml put into argparse's."""
+    default = settings.get("default")
+    if "type" in settings:
+        settings["type"] = getattr(types, settings["type"])
+    if settings.pop("many", False):
+        settings |= {"action": "append", "default": []}
+    elif isinstance(default, bool):
+        settings["action"] = argparse.BooleanOptionalAction
+    elif default not in (None, []):
+        settings["help"] += f" (default: {default})"
+    if not flag.startswith("--"):
+        add(settings.pop("dest", flag.lower()), metavar=flag, **settings)
+    elif metavar:
+        add(flag, metavar=metavar, **settings)
+    else:
+        is_switch = not {"choices", "action"} & set(settings)
+        add(flag, **settings, **({"action": "store_true"} if is_switch else {}))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""`litotes predict [TEXT…] [--file F] [--model M]`"""
+"""`litotes predict [TEXT…] [--file F] [--model M]`: typed texts, lines on stdin, tables; with --on
+tables of any size, part by part.
+"""
 
 from __future__ import annotations
 
@@ -10,119 +12,260 @@ from itertools import chain, compress
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from litotes.cli.bulk import (
-    add_bulk_options,
-    check_bulk_options,
-    reject_bulk_options,
-    run_bulk,
+from litotes.cli.display import print_json, progress, say, visible, write_csv, write_out
+from litotes.cli.inputs import for_kind, load_predictors
+from litotes.cli.start import lean_torch
+from litotes.core.errors import UserError
+from litotes.core.json_text import to_json
+from litotes.core.numbers import counted
+from litotes.core.storage import find_target, write_text
+from litotes.core.values import UNREADABLE_NOTE, Answer, BadText, Prediction, label_text
+from litotes.data.tables.files import MAX_CHARS, too_long
+from litotes.data.tables.rows import character_problem, replace_characters
+from litotes.prediction.predictor import BatchPredictor, Predictor, written_text
+from litotes.prediction.tables import (
+    ROWS_PER_PART,
+    AnsweredRows,
+    InputRow,
+    Layout,
+    TableRequest,
+    Tally,
+    answer_rows,
+    as_documents,
+    header_line,
+    row_lines,
 )
-from litotes.cli.kinds import command_of
-from litotes.cli.lean_torch import lean_torch
-from litotes.cli.options import add_model, add_runtime, add_verbose
-from litotes.cli.predictors import load_predictor
-from litotes.cli.streams import write_csv, write_out
-from litotes.cli.table_options import add_table_options, check_table_options, table_request
 
 if TYPE_CHECKING:
-    from litotes.core.values import Answer, BadText, Prediction
-    from litotes.prediction.predictor import Predictor
-    from litotes.prediction.tables import AnsweredRows, InputRow, Layout, TableRequest, Tally
+    from litotes.prediction.table_jobs import FolderResult
 
 Write = Callable[[str], object]
 
 _N_SHOWN = 60
 """Characters of a line that is too long to be a text."""
 
-ABOUT = """\
-Labels texts and gives each label's probability: texts typed here, lines on stdin, or a table,
-which comes back with all of its columns. A killed run on a table resumes.
-"""
-EXAMPLE = "litotes predict --file reviews.csv --column review --out answered.csv"
-USES = ("json", "out", "device")
+_ENDINGS = {
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".txt": "table",
+}
+"""The format that the ending of --out stands for."""
+_PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip", ".xlsx", ".xls", ".ods")
+"""Endings that no format has: a file called so would not be what its name says."""
+_OTHERS = (".json", ".tsv", ".tab", ".arrow", ".feather", ".orc")
+"""Endings of tables that none of the formats stands for unless --format says which."""
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "texts", nargs="*", metavar="TEXT", help="without any, lines are read from --file or stdin"
-    )
-    add_model(parser)
-    parser.add_argument(
-        "--variety",
-        metavar="V",
-        help="of all texts, for a model that was calibrated by variety: when it is unsure",
-    )
-    add_table_options(parser)
-    add_runtime(parser)
-    add_verbose(parser)
-    add_bulk_options(parser)
-
-
-def run(options: argparse.Namespace) -> None:
-    if options.on is None and options.out is not None:
-        _check_target(options)
-    check_table_options(options)
-    from litotes.model.folder import kind_of
-
-    predict_other_kind = command_of(kind_of(options.model), "predict")
+def predict(options: argparse.Namespace) -> None:
+    is_in_parts = options.on is not None
+    out = None if options.out is None or is_in_parts else Path(options.out)
+    if out is not None:  # what must not be replaced is reported before the work
+        if options.file is None:
+            find_target(out)
+        else:
+            TableRequest(options.file).check_target(out)
+    _check_options(options, out)
+    predict_other_kind = for_kind(options)
     if predict_other_kind is not None:
         predict_other_kind(options)
         return
-    if options.on is not None:
-        check_bulk_options(options)
-        run_bulk(options, table_request(options))
+    _check_parts(options)
+    if is_in_parts:
+        _predict_folder(table_request(options), options)
         return
-    reject_bulk_options(options)
     request = None if options.file is None else table_request(options)
     is_for_people = options.format in (None, "table") or options.json
     with lean_torch():
-        predictor = load_predictor(options, options.model).for_variety(options.variety)
-    if request is not None and options.out is not None and not is_for_people:
-        _predict_file(predictor, request, options)
+        (predictor,) = load_predictors(options, [options.model])
+        predictor = predictor.for_variety(options.variety)
+    if request is not None and out is not None and not is_for_people:
+        _predict_file(predictor, request, out, options)
     else:
         _predict_rows(predictor, request, options)
 
 
-def _check_target(options: argparse.Namespace) -> None:
-    """What must not be replaced is reported before the work."""
-    from litotes.core.storage import find_target
-    from litotes.prediction.tables import TableRequest
+def _check_options(options: argparse.Namespace, out: Path | None) -> None:
+    """Refuses options that contradict each other, and chooses the format."""
+    is_table = options.file is not None
 
-    if options.file is None:
-        find_target(Path(options.out))
+    _refuse(options.texts and is_table, "Give texts or --file, not both.")
+    for name in ("columns", "key", "no_text", "prefix"):
+        _refuse(
+            getattr(options, name) and not is_table,
+            f"--{name.replace('_', '-')} is about the columns of a table: give the --file that has"
+            " it.",
+        )
+    _refuse(
+        options.pair is not None and not is_table and len(options.texts) != 1,
+        "--pair is the second text of one TEXT, or a column of a table: give one TEXT, or the"
+        " --file that has it.",
+    )
+    _refuse(
+        options.key is not None and options.columns is not None,
+        "--key keeps one column, --columns several: give one of them.",
+    )
+    if out is not None:
+        options.format = _format_of(out, options.format, is_json=options.json)
+    _refuse(
+        options.keep_formulas and options.format != "csv",
+        "--keep-formulas is about CSV files: add --format csv.",
+    )
+    if options.format == "parquet":
+        _refuse(
+            options.out is None, "Parquet is not for a screen: name a file, --out answers.parquet."
+        )
+        _refuse(not is_table, "Parquet files are written for tables: give --file, or --format csv.")
+
+
+def _refuse(is_wrong: object, sentence: str) -> None:
+    if is_wrong:
+        raise UserError(sentence)
+
+
+def _check_parts(options: argparse.Namespace) -> None:
+    """Refuses what is not for answers in parts, or for them alone."""
+    for name in ("address", "workers", "rows_per_part"):
+        _refuse(
+            getattr(options, name) and options.on is None,
+            f"--{name.replace('_', '-')} is for answers in parts: add --on here or --on ray.",
+        )
+    if options.on is None:
+        return
+    _refuse(
+        options.file is None or options.out is None,
+        "--on answers tables in parts: name the table or folder (--file F) and a folder for the"
+        " answers (--out FOLDER).",
+    )
+    _refuse(
+        options.format == "table",
+        "A table is for a person to read: with --on choose --format parquet, jsonl or csv.",
+    )
+    _refuse(
+        options.address is not None and options.on != "ray",
+        "--address is that of a Ray cluster: add --on ray.",
+    )
+
+
+def _format_of(out: Path, format: str | None, *, is_json: bool) -> str | None:
+    """What the ending of --out says, unless --format says it; both must say the same."""
+    ending = out.suffix.lower()
+    is_said = is_json or format is not None
+    if ending in _PACKED or (ending in _OTHERS and not is_said):
+        others = ", or add --json" if ending == ".json" else ""
+        raise UserError(
+            f"--out {out.name}: {ending} is not written. End it in .csv, .jsonl, .parquet, or .txt"
+            f" for the view for people{others}."
+        )
+    stands_for = None if is_json else _ENDINGS.get(ending)
+    if stands_for is not None and format not in (None, stands_for):
+        raise UserError(
+            f"--out {out.name} is to be {stands_for}, --format {format} is not: leave --format out,"
+            " or choose another ending."
+        )
+    return format or stands_for
+
+
+def table_request(options: argparse.Namespace) -> TableRequest:
+    """What the options ask of the table."""
+    columns = options.columns
+    if options.key is not None:
+        columns = (options.key, options.column, *([options.pair] if options.pair else []))
+    default = "csv" if options.on is None else "parquet"
+    return TableRequest(
+        options.file,
+        options.column,
+        options.pair,
+        columns=columns,
+        keep_text=not options.no_text,
+        bad_rows=options.bad_rows,
+        format=default if options.format in (None, "table") else options.format,
+        all_probabilities=options.probabilities,
+        prefix=options.prefix,
+        keep_formulas=options.keep_formulas,
+        n_rows=options.rows_per_part or ROWS_PER_PART,
+    )
+
+
+def _predict_folder(request: TableRequest, options: argparse.Namespace) -> None:
+    """For tables of any size: part by part, in processes or on a Ray cluster."""
+    from litotes.prediction import table_jobs  # starts processes: a text typed here needs none
+
+    predictor = batch_predictor(options)
+    say(predictor.predictor().notes)
+    if options.verbose:
+        say(predictor.predictor().describe())
+    if options.on == "here":
+        runner = table_jobs.local_runner(options.workers or 1)
     else:
-        TableRequest(options.file).check_target(Path(options.out))
+        n_gpus = 1 if (options.device or "").startswith("cuda") else 0
+        runner = table_jobs.ray_runner(options.workers, options.address, n_gpus=n_gpus)
+    with progress() as watch:
+        out = Path(options.out)
+        result = table_jobs.predict_to_folder(request, predictor, out, runner=runner, watch=watch)
+    say(f"failed: {name}: {reason}" for name, reason in result.failures.items())
+    if options.json:
+        print_json(result.as_json())
+    else:
+        say(result.plan.layout.notes(options.prefix))
+        say([_summary(result), *result.tally.sentences(options.bad_rows)])
+    if result.failures:
+        reason = next(iter(result.failures.values()))
+        raise UserError(
+            f"{len(result.failures)} of {len(result.plan.spans)} parts failed, the others are in"
+            f" {result.out}. {reason}"
+        )
 
 
-def _predict_file(predictor: Predictor, request: TableRequest, options: argparse.Namespace) -> None:
+def batch_predictor(options: argparse.Namespace) -> BatchPredictor:
+    """With --on on the CPU by default, so that all workers compute the same, on any machine."""
+    from litotes.core.jobs import threads_per_worker
+
+    n_cores = None  # all of them
+    if options.on == "ray":
+        n_cores = 1
+    elif options.workers not in (None, 1):
+        n_cores = threads_per_worker(options.workers)
+    return BatchPredictor(
+        options.model,
+        device=options.device if options.on is None else options.device or "cpu",
+        runtime=options.runtime,
+        n_cores=n_cores,
+        variety=options.variety,
+        precision=options.precision,
+    )
+
+
+def _summary(result: FolderResult) -> str:
+    found = f" Parts that were there before: {result.n_found}." if result.n_found else ""
+    if result.damaged:
+        found += f" Damaged since, and made again: {', '.join(result.damaged)}."
+    return (
+        f"{result.n_answered} of {result.plan.n_rows} rows answered in {result.seconds:.0f} s:"
+        f" {result.out}.{found}"
+    )
+
+
+def _predict_file(
+    predictor: Predictor, request: TableRequest, out: Path, options: argparse.Namespace
+) -> None:
     """For files of any length; a stopped run resumes."""
-    from litotes.cli.display import progress, say
-    from litotes.core.storage import find_target
     from litotes.prediction.table_jobs import predict_to_file
 
-    if find_target(Path(options.out)).is_stream:
-        say([f"{options.out} is a pipe or a device: if this is stopped, it cannot resume."])
+    if find_target(out).is_stream:
+        say([f"{out} is a pipe or a device: if this is stopped, it cannot resume."])
     with progress() as watch:
-        result = predict_to_file(request, predictor, Path(options.out), watch=watch)
+        result = predict_to_file(request, predictor, out, watch=watch)
     say(result.layout.notes(options.prefix))
-    _report(result.tally, options)
-
-
-def _report(tally: Tally, options: argparse.Namespace) -> None:
-    from litotes.cli.display import say
-    from litotes.core.numbers import counted
-
-    answered = counted(tally.n_read - tally.n_bad, "text")
-    say([f"{answered} answered: {options.out}.", *tally.sentences(options.bad_rows)])
+    answered = counted(result.tally.n_read - result.tally.n_bad, "text")
+    say([f"{answered} answered: {out}.", *result.tally.sentences(options.bad_rows)])
 
 
 def _predict_rows(
     predictor: Predictor, request: TableRequest | None, options: argparse.Namespace
 ) -> None:
     """For what is printed as it comes, or fits in memory."""
-    from litotes.cli.display import say
-    from litotes.core.storage import write_text
-    from litotes.prediction.tables import Tally, answer_rows
-
     layout, rows = _read_rows(predictor, request, options)
     tally = Tally()
 
@@ -147,8 +290,6 @@ def _predict_rows(
 def _read_rows(
     predictor: Predictor, request: TableRequest | None, options: argparse.Namespace
 ) -> tuple[Layout, Iterator[InputRow]]:
-    from litotes.prediction.tables import Layout
-
     if request is None:
         names: tuple[str, ...] = ("text",) if options.pair is None else ("text", "pair")
         layout = Layout(
@@ -168,18 +309,13 @@ def _read_rows(
     first = next(found)
     if not first.found:  # later rows of JSON may have other columns
         request.check_columns(request.source, tuple(first.values))
-    names = request.keep(tuple({**first.values, **first.found}))
-    layout = request.lay_out(names, predictor.tasks)
+    layout = request.lay_out(request.keep({**first.values, **first.found}), predictor.tasks)
     kept = None if request.columns is None and request.keep_text else layout.kept
     return layout, request.input_rows(chain([first], found), kept)
 
 
 def typed_rows(options: argparse.Namespace) -> Iterator[InputRow]:
     """The texts that were typed, or the lines of stdin."""
-    from litotes.core.errors import UserError
-    from litotes.prediction.predictor import written_text
-    from litotes.prediction.tables import InputRow
-
     if not options.texts and sys.stdin.isatty():
         raise UserError("There is nothing to label: give a text, --file, or lines on stdin.")
     texts = iter(options.texts) if options.texts else _read_lines(sys.stdin, options.bad_rows)
@@ -192,18 +328,11 @@ def typed_rows(options: argparse.Namespace) -> Iterator[InputRow]:
 
 def _read_lines(stream: TextIO, bad_rows: str) -> Iterator[str | BadText]:
     """One text a line; an empty one counts, or every later answer would go to the wrong text."""
-    from litotes.core.errors import UserError
-    from litotes.core.values import BadText
-    from litotes.data.tables.files import MAX_CHARS, too_long
-    from litotes.data.tables.rows import character_problem, replace_characters
-
     number = 0
-    for number, line in enumerate(_bounded_lines(stream, MAX_CHARS), start=1):
+    for number, line in enumerate(_bounded_lines(stream), start=1):
         text = (line.removeprefix("\ufeff") if number == 1 else line).rstrip("\r\n")
         place = f"stdin, line {number}"
-        problem = character_problem([text], place)
-        if not text.strip():
-            problem = f"{place} is empty: give it a text, or take it out."
+        problem = line_problem(text, place)
         if len(text) > MAX_CHARS:
             text, problem = f"{text[:_N_SHOWN]}…", too_long(place)
         if problem is not None and bad_rows == "stop":
@@ -213,28 +342,34 @@ def _read_lines(stream: TextIO, bad_rows: str) -> Iterator[str | BadText]:
         raise UserError("There is nothing to label: stdin is empty.")
 
 
-def _bounded_lines(stream: TextIO, most: int) -> Iterator[str]:
-    """Lines as they are; of one with more characters than most, no more than its beginning, which
-    is longer than that. What has no line ends must not fill the memory.
+def line_problem(text: str, place: str) -> str | None:
+    """Why a line is no text."""
+    if not text.strip():
+        return f"{place} is empty: give it a text, or take it out."
+    return character_problem([text], place)
+
+
+def _bounded_lines(stream: TextIO) -> Iterator[str]:
+    """Lines as they are; of one with more than MAX_CHARS characters, no more than its beginning,
+    which is longer than that. What has no line ends must not fill the memory.
     """
-    while line := stream.readline(most + 2):  # with the end that it may have
+    while line := stream.readline(MAX_CHARS + 2):  # with the end that it may have
         yield line
         while line and not line.endswith("\n"):
-            line = stream.readline(most + 2)
+            line = stream.readline(MAX_CHARS + 2)
 
 
 def _print(
     rows: Iterable[AnsweredRows], layout: Layout, write: Write, options: argparse.Namespace
 ) -> None:
-    from litotes.core.json_text import to_json
-    from litotes.prediction.tables import as_documents, header_line, row_lines
-
     if options.json:
         documents = [document for chunk in rows for document in as_documents(layout, chunk)]
         write(to_json(documents, indent=2) + "\n")
     elif options.format in (None, "table"):
         for chunk in rows:
-            _print_blocks(chunk, layout, write, all_probabilities=options.probabilities)
+            for prediction in compress(chunk.answers.predictions(), chunk.written(layout)):
+                for line in _block(prediction, options.probabilities):
+                    write(f"{visible(line)}\n")
     else:
         lines = header_line(layout, options.format)
         for chunk in rows:
@@ -244,20 +379,8 @@ def _print(
             write(lines)
 
 
-def _print_blocks(
-    rows: AnsweredRows, layout: Layout, write: Write, *, all_probabilities: bool
-) -> None:
-    """A block for each text: easy to read for a few, easy to follow for many."""
-    from litotes.cli.display import visible
-
-    for prediction in compress(rows.answers.predictions(), rows.written(layout)):
-        for line in _block(prediction, all_probabilities):
-            write(f"{visible(line)}\n")
-
-
 def _block(prediction: Prediction, all_probabilities: bool) -> Iterator[str]:
-    from litotes.core.values import UNREADABLE_NOTE
-
+    """A block for each text: easy to read for a few, easy to follow for many."""
     yield prediction.text
     if prediction.pair is not None:
         yield prediction.pair
@@ -280,8 +403,6 @@ def _block(prediction: Prediction, all_probabilities: bool) -> Iterator[str]:
 
 
 def _answer(answer: Answer) -> str:
-    from litotes.core.values import label_text
-
     if not isinstance(answer.label, str):
         return label_text(answer.label, digits=3)
     return f"{answer.label:<10} {answer.probability or 0:6.1%}"

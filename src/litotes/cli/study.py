@@ -1,73 +1,63 @@
-"""`litotes study FILE`: a whole grid of runs, resumable, then one report."""
+"""`litotes study FILE`: a grid of runs and its report; `litotes matrix RECIPE`: trains on each
+variety (or any column's value), tests on every one.
+"""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from litotes.cli.numbers import count
-from litotes.core.machine import sleep_while_waiting
-
-if TYPE_CHECKING:
-    from litotes.study.plan import Study
-    from litotes.study.report import Report
-    from litotes.study.runs import StudyRuns
-
-ABOUT = """\
-Runs a whole grid of trainings from one file, in processes or on Ray, and writes one report with
-tests of every difference. A stopped study goes on where it was.
-"""
-EXAMPLE = "litotes study recipes/study_quick.toml --workers 2 --out runs/study"
-USES = ("json", "seed", "out", "device")
+from litotes.cli.display import print_json, print_lines, progress, say
+from litotes.cli.tables import print_table
+from litotes.core.errors import UserError
+from litotes.core.figures import render_figure, save_figure, stacked_figure
+from litotes.evaluation.cross_matrix import CrossMatrix
+from litotes.study.figures import draw_bands
+from litotes.study.matrix import MatrixResult, cross, describe_matrix
+from litotes.study.plan import read_study
+from litotes.study.report import Pictures, report_study, write_report
+from litotes.study.runs import execute
+from litotes.study.vocabulary import count_vocabularies
+from litotes.training.recipe import read_recipe
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "file", type=Path, metavar="FILE", help="a TOML file; see recipes/study_quick.toml"
-    )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="change a setting, e.g. recipe.training.epochs=3",
-    )
-    parser.add_argument(
-        "--workers",
-        type=count,
-        metavar="N",
-        help="runs at the same time (default: 1 on a CPU, as many as fit on a GPU)",
-    )
-    parser.add_argument(
-        "--on",
-        choices=("here", "ray"),
-        default="here",
-        help="on this machine or on a Ray cluster (default: here)",
-    )
-
-
-def run(options: argparse.Namespace) -> None:
-    sleep_while_waiting()  # torch, imported below, would have them spin
-    from litotes.cli.display import print_json, progress, say
-    from litotes.core.errors import UserError
-    from litotes.study.report import report_study
-    from litotes.study.runs import execute
-    from litotes.study.vocabulary import count_vocabularies
-
-    study = _read(options)
-    out = Path(options.out) if options.out else Path("runs") / options.file.stem
-    vocabularies = count_vocabularies(study)  # before the long work: a wrong path shows at once
+def study(options: argparse.Namespace) -> None:
+    if options.on == "ray" and options.workers not in (None, 1):
+        raise UserError(
+            "--workers is for this machine; on a Ray cluster as many runs work as it has places"
+            " for. Leave it out."
+        )
+    changes = [*options.changes]
+    if options.seed is not None:
+        changes.append(f"recipe.seed={options.seed}")
+    planned = read_study(options.file, changes=changes)
+    out = Path(options.out or Path("runs") / options.file.stem)
+    vocabularies = count_vocabularies(planned)  # before the long work: a wrong path shows at once
     with progress() as watch:
         runs = execute(
-            study, out, n_workers=options.workers, on=options.on, device=options.device, watch=watch
+            planned,
+            out,
+            n_workers=options.workers,
+            on=options.on,
+            device=options.device,
+            watch=watch,
         )
-        report = report_study(study, runs, vocabularies, out, watch=watch)
+        report = report_study(planned, runs, vocabularies, out, watch=watch)
     say(f"failed: {name}: {reason}" for name, reason in report.failures.items())
     if options.json:
         print_json(report.as_json())
     else:
-        _print(report, runs, out)
+        for section in report.sections:
+            print_lines("", section.name)
+            for table in section.results.tables:
+                print_matrix(table.matrix, title=table.title)
+        files = {"numbers": "report.json", "times": "timing.json", "figures": "figures"}
+        print_lines(
+            *report.abstract,
+            "",
+            f"{runs.n_found} of {len(runs.jobs)} runs already complete.",
+            _where({"Report": "report.html", **files}, out),
+        )
     if report.failures:
         raise UserError(
             f"{len(report.failures)} of {report.n_runs} runs failed; start the command again to try"
@@ -75,32 +65,47 @@ def run(options: argparse.Namespace) -> None:
         )
 
 
-def _read(options: argparse.Namespace) -> Study:
-    from litotes.core.errors import UserError
-    from litotes.study.plan import read_study
-
-    if options.on == "ray" and options.workers not in (None, 1):
-        raise UserError(
-            "--workers is for this machine; on a Ray cluster as many runs work as it has places"
-            " for. Leave it out."
+def matrix(options: argparse.Namespace) -> None:
+    recipe = read_recipe(options.recipe, changes=options.changes)
+    first = recipe.seed if options.seed is None else options.seed
+    seeds = range(first, first + options.seeds)
+    out = Path(options.out or Path("runs") / options.recipe.stem)
+    with progress() as watch:
+        result = cross(
+            recipe, out, axis=options.by, seeds=seeds, device=options.device, watch=watch
         )
-    changes = list(options.set)
-    if options.seed is not None:
-        changes.append(f"recipe.seed={options.seed}")
-    return read_study(options.file, changes=changes)
+    _write(result, out)
+    say(result.notes)
+    if options.json:
+        print_json(result.as_json())
+        return
+    for one in result.matrices:
+        print_matrix(one, title=one.task, corner="trained on \\ tested on")
+        print_lines(describe_matrix(one), "")
+    files = {"Report": "report.html", "heatmap": "matrix.svg", "numbers": "matrix.json"}
+    print_lines(_where(files, out))
 
 
-def _print(report: Report, runs: StudyRuns, out: Path) -> None:
-    from litotes.cli.display import print_lines
-    from litotes.cli.matrix import print_matrix
+def _where(files: dict[str, str], out: Path) -> str:
+    return "   ".join(f"{what}: {out / name}" for what, name in files.items())
 
-    for section in report.sections:
-        print_lines("", section.name)
-        for table in section.results.tables:
-            print_matrix(table.matrix, title=table.title)
-    print_lines(*report.abstract, "")
-    print_lines(f"{runs.n_found} of {len(runs.jobs)} runs were found done.")
-    print_lines(
-        f"Report: {out / 'report.html'}   numbers: {out / 'report.json'}   times:"
-        f" {out / 'timing.json'}   figures: {out / 'figures'}"
-    )
+
+def _write(result: MatrixResult, out: Path) -> None:
+    """The matrices and their heatmap, and the report of the study behind them."""
+    heatmaps = [one.heatmap() for one in result.matrices]
+    svg = save_figure(out / "matrix", draw_bands([heatmaps]), result.as_json())
+    narrow = render_figure(stacked_figure(heatmaps), "svg")
+    (section,) = result.report.sections
+    pictures: Pictures = {("tables", section.name): svg, ("narrow", section.name): narrow}
+    write_report(result.report, result.timing, pictures, out)
+
+
+def print_matrix(found: CrossMatrix, *, title: str, corner: str = "") -> None:
+    """A table of scores with its majority line. corner: what stands above the names of the rows."""
+    rows = []
+    majority = {cell.tested_on: cell.majority for cell in found.cells}
+    for name in found.rows:
+        cells = [found.find(name, column) for column in found.columns]
+        rows.append((name, *("failed" if cell is None else cell.text() for cell in cells)))
+    rows.append(("majority line", *(f"{majority[column]:.3f}" for column in found.columns)))
+    print_table((corner, *found.columns), rows, title=f"{title}: macro-F1 (95 % interval)")

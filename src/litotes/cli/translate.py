@@ -1,4 +1,4 @@
-"""`litotes translate [TEXT…] --model M [--file F]`"""
+"""`litotes translate [TEXT…] --model M [--file F]`, and `litotes interpret TEXT… --model M`."""
 
 from __future__ import annotations
 
@@ -7,82 +7,57 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from litotes.cli.lean_torch import lean_torch
-from litotes.cli.numbers import beams, penalty
-from litotes.core.machine import sleep_while_waiting
+from litotes.cli.display import (
+    flush_out,
+    print_json,
+    print_lines,
+    say,
+    visible,
+    write_out,
+)
+from litotes.cli.predict import line_problem
+from litotes.cli.scores import print_translation_scores
+from litotes.cli.start import lean_torch
+from litotes.core.errors import UserError, require_extra
+from litotes.core.figures import render_figure
+from litotes.core.json_text import to_json
+from litotes.core.storage import write_bytes, write_text
+from litotes.data.parallel import lines_of
+from litotes.prediction.predictor import Predictor
 
-if TYPE_CHECKING:
-    from litotes.training.translation import Translation, Translator
-
-ABOUT = """\
-Turns texts into others by a model that `litotes train` made with kind = "translation": texts typed
-here, lines of a file, or lines on stdin as they come. Scores them where references are given.
-"""
-EXAMPLE = 'litotes translate "Ein Hund rennt." --model runs/de-en --explain why.svg'
-USES = ("json", "out", "device")
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "texts", nargs="*", metavar="TEXT", help="without any, lines are read from --file or stdin"
+with lean_torch():
+    from litotes.training.translation import (
+        Translation,
+        Translator,
+        score_translations,
     )
-    parser.add_argument("--model", required=True, metavar="M", help="a translation model's folder")
-    parser.add_argument("--file", type=Path, metavar="F", help="a text a line, .gz or not")
-    parser.add_argument(
-        "--references",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="F",
-        help="what should come out, a line for each text: BLEU and chrF; may be given again",
-    )
-    parser.add_argument(
-        "--beams",
-        type=beams,
-        metavar="N",
-        help="hypotheses kept at a time; 1: the best piece at every step (default: the recipe's)",
-    )
-    parser.add_argument(
-        "--length-penalty",
-        type=penalty,
-        metavar="X",
-        help="0 favours short texts (default: the recipe's)",
-    )
-    parser.add_argument(
-        "--explain",
-        type=Path,
-        metavar="PATH",
-        help="write the attention to the source of a single text, .svg, .png or .json",
+    from litotes.training.translation import translator as interpreting
+    from litotes.training.translation.attention import (
+        draw_source_attention,
+        explain_translation,
     )
 
+EVERY = "none"
+"""As the judge of sarcasm: no model is asked, every text is taken as sarcastic."""
 
-def run(options: argparse.Namespace) -> None:
-    sleep_while_waiting()  # torch, imported below, would have them spin
+
+def translate(options: argparse.Namespace) -> None:
     _check(options)
-    with lean_torch():
-        from litotes.training.translation import Translator
-
-        translator = Translator.load(options.model, device=options.device)
-    if options.explain is not None:
-        _explain(translator, options)
-        return
+    translator = Translator.load(options.model, device=options.device)
     found = _tell_cut(_translate(translator, options))
-    if options.json or options.out is not None or options.references:
+    if options.explain is not None:
+        _explain(translator, next(found), options)
+    elif options.json or options.out is not None or options.references:
         _write_all(list(found), options)
-        return
-    from litotes.cli.display import visible
-    from litotes.cli.streams import flush_out, write_out
-
-    for one in found:
-        write_out(f"{visible(one.output)}\n")
-        flush_out()
+    else:
+        for one in found:
+            write_out(f"{visible(one.output)}\n")
+            flush_out()
 
 
 def _check(options: argparse.Namespace) -> None:
-    from litotes.core.errors import UserError, require_extra
-
     if options.texts and options.file is not None:
         raise UserError("Give texts or --file, not both.")
     if options.references:
@@ -98,44 +73,30 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _translate(translator: Translator, options: argparse.Namespace) -> Iterator[Translation]:
-    settings = {"beams": options.beams, "length_penalty": options.length_penalty}
+    settings: dict[str, Any] = {"beams": options.beams, "length_penalty": options.length_penalty}
     if options.texts:
         return iter(translator.translate(options.texts, **settings))
     if options.file is not None:
-        from litotes.data.parallel import lines_of
-
         return translator.stream(_full(lines_of(options.file), str(options.file)), **settings)
+    lines = (line.rstrip("\r\n") for line in sys.stdin)
     # a person who types waits for each answer
     at_once = 1 if sys.stdin.isatty() else None
-    return translator.stream(_full(_stdin(), "stdin"), at_once=at_once, **settings)
+    return translator.stream(_full(lines, "stdin"), at_once=at_once, **settings)
 
 
 def _tell_cut(found: Iterable[Translation]) -> Iterator[Translation]:
     """The same, and a note for every text whose end was not seen."""
-    from litotes.cli.display import say
-
     for one in found:
         if one.truncated:
             say([f"This text is longer than the model reads, its end was not seen: {one.text:.60}"])
         yield one
 
 
-def _stdin() -> Iterator[str]:
-    for line in sys.stdin:
-        yield line.rstrip("\r\n")
-
-
 def _full(lines: Iterable[str], where: str) -> Iterator[str]:
     """The lines, none of them empty: every later answer would go to the wrong text."""
-    from litotes.core.errors import UserError
-    from litotes.data.tables.rows import character_problem
-
     n_read = 0
     for n_read, line in enumerate(lines, start=1):
-        place = f"{where}, line {n_read}"
-        problem = character_problem([line], place)
-        if not line.strip():
-            problem = f"{place} is empty: give it a text, or take it out."
+        problem = line_problem(line, f"{where}, line {n_read}")
         if problem is not None:
             raise UserError(problem)
         yield line
@@ -144,17 +105,14 @@ def _full(lines: Iterable[str], where: str) -> Iterator[str]:
 
 
 def _write_all(found: Sequence[Translation], options: argparse.Namespace) -> None:
-    from litotes.cli.display import print_json, print_lines, say
-    from litotes.cli.translation_scores import print_translation_scores
-    from litotes.core.storage import write_text
-
-    scores = _score(found, options)
+    scores = _score(found, options.references) if options.references else None
     if options.out is not None:
-        write_text(Path(options.out), "".join(f"{_in_one_line(one)}\n" for one in found))
+        # a line break in an output would move all later ones away from their texts
+        lines = (" ".join(one.output.splitlines()) for one in found)
+        write_text(Path(options.out), "".join(f"{line}\n" for line in lines))
         say([f"{len(found)} texts translated: {options.out}."])
     if options.json:
-        answers = [asdict(one) for one in found]
-        print_json({"translations": answers, "scores": scores})
+        print_json({"translations": [asdict(one) for one in found], "scores": scores})
         return
     if options.out is None:
         print_lines(*(one.output for one in found))
@@ -162,45 +120,39 @@ def _write_all(found: Sequence[Translation], options: argparse.Namespace) -> Non
         print_translation_scores(scores)
 
 
-def _in_one_line(translation: Translation) -> str:
-    """A break in an output would move all later ones away from their texts."""
-    return " ".join(translation.output.splitlines())
-
-
-def _score(found: Sequence[Translation], options: argparse.Namespace) -> dict[str, object] | None:
-    if not options.references:
-        return None
-    from litotes.core.errors import UserError
-    from litotes.data.parallel import lines_of
-    from litotes.training.translation import score_translations
-
-    columns = [list(lines_of(file)) for file in options.references]
-    for file, lines in zip(options.references, columns, strict=True):
+def _score(found: Sequence[Translation], files: Sequence[Path]) -> dict[str, Any]:
+    columns = [list(lines_of(file)) for file in files]
+    for file, lines in zip(files, columns, strict=True):
         if len(lines) != len(found):
             raise UserError(f"{file} has {len(lines)} lines for {len(found)} texts.")
     references = list(zip(*columns, strict=True))
     return score_translations([one.output for one in found], references).as_json()
 
 
-def _explain(translator: Translator, options: argparse.Namespace) -> None:
-    from litotes.cli.display import print_json, print_lines, say
-    from litotes.core.figures import render_figure
-    from litotes.core.json_text import to_json
-    from litotes.core.storage import write_bytes, write_text
-    from litotes.training.translation.attention import (
-        draw_source_attention,
-        explain_translation,
-    )
-
-    (translation,) = _tell_cut(_translate(translator, options))
-    attention = explain_translation(translator, translation)
-    if options.explain.suffix == ".json":
-        write_text(options.explain, to_json(attention.as_json()) + "\n")
+def _explain(translator: Translator, found: Translation, options: argparse.Namespace) -> None:
+    attention, file = explain_translation(translator, found), options.explain
+    if file.suffix == ".json":
+        write_text(file, to_json(attention.as_json()) + "\n")
     else:
-        picture = render_figure(draw_source_attention(attention), options.explain.suffix[1:])
-        write_bytes(options.explain, picture)
-    say([f"Written to {options.explain}."])
+        write_bytes(file, render_figure(draw_source_attention(attention), file.suffix[1:]))
+    say([f"Written to {file}."])
     if options.json:
         print_json(attention.as_json())
     else:
-        print_lines(translation.output)
+        print_lines(found.output)
+
+
+def interpret(options: argparse.Namespace) -> None:
+    translator = Translator.load(options.model, device=options.device)
+    judge = None
+    if options.judge != EVERY:
+        judge = Predictor.load(options.judge, device=options.device)
+    found = interpreting.interpret(options.texts, translator, judge, beams=options.beams)
+    cut = [one.text for one in found if one.truncated]
+    say([f"The end of a text was not seen, it is too long: {text:.60}" for text in cut])
+    if options.json:
+        print_json([one.as_json() for one in found])
+        return
+    for one in found:
+        meaning = one.meaning or f"{interpreting.SAME} ({one.why_same})"
+        print_lines(one.text, f"  {meaning}")
