@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from light_commands import ABSENT
 
-from litotes.cli.main import COMMANDS, NEEDS
+from litotes.cli.main import COMMANDS
 from litotes.core import errors
 from litotes.core.errors import UserError
 from litotes.exporting.export import export_models, working_copy
@@ -29,6 +29,7 @@ pytestmark = pytest.mark.slow
 
 TEXTS = ("Oh great, another delayed train.", "What a lovely evening that was.")
 TRAIN = "pip install 'litotes[train]'"
+SUBMIT = ["--submit", "FOLDER/gold.csv"]
 LINES: dict[str, list[tuple[list[str], int, str]]] = {
     "predict": [
         ([TEXTS[0]], 0, "sarcastic"),
@@ -62,15 +63,15 @@ LINES: dict[str, list[tuple[list[str], int, str]]] = {
         (["--data", "sampler", "--out", "FOLDER/shared"], 0, "litotes[figures]"),
         (["--data", "sampler", "--encoder", "minilm"], 2, TRAIN),
     ],
-    "score": [(["FOLDER/gold.csv", "FOLDER/gold.csv"], 0, "1.0")],
-    "submit": [
-        (["--model", "EXPORTED", "--data", "FOLDER/gold.csv", "--out", "FOLDER/a.zip"], 0, "a.zip"),
-        (["--model", "PLAIN", "--data", "FOLDER/gold.csv", "--out", "FOLDER/b.zip"], 2, TRAIN),
+    "score": [
+        (["FOLDER/gold.csv", "FOLDER/gold.csv"], 0, "1.0"),
+        ([*SUBMIT, "--model", "EXPORTED", "--out", "FOLDER/a.zip"], 0, "a.zip"),
+        ([*SUBMIT, "--model", "PLAIN", "--out", "FOLDER/b.zip"], 2, TRAIN),
     ],
     "list": [([], 0, "sampler"), (["methods"], 0, "occlusion"), (["heads"], 2, TRAIN)],
     "serve": [],  # asked below
-    "push": [(["--model", "PLAIN", "--to", "nobody"], 2, "OWNER/NAME")],
-    "pull": [(["nobody", "--out", "FOLDER/pulled"], 2, "OWNER/NAME")],
+    "hub push": [(["PLAIN", "nobody"], 2, "OWNER/NAME")],
+    "hub pull": [(["nobody", "--out", "FOLDER/pulled"], 2, "OWNER/NAME")],
     "new": [(["FOLDER/gold.csv"], 2, TRAIN)],
     "train": [(["recipe.toml", "--out", "x"], 2, TRAIN)],
     "translate": [(["a text", "--model", "PLAIN"], 2, TRAIN)],
@@ -84,7 +85,9 @@ LINES: dict[str, list[tuple[list[str], int, str]]] = {
     "export": [(["--model", "PLAIN"], 2, TRAIN)],
     "analyze": [(["--model", "PLAIN", "--data", "sampler", "--out", "x"], 2, TRAIN)],
     "bench": [([], 2, TRAIN)],
-    "encoders": [(["list"], 2, TRAIN)],
+    "encoders list": [([], 2, TRAIN)],
+    "encoders get": [(["minilm"], 2, TRAIN)],
+    "encoders check": [([], 2, TRAIN)],
 }
 """By command: the words after it, its exit code, and something it says.
 
@@ -125,9 +128,9 @@ def done(
             word = word.replace(name, str(place))
         return word
 
-    lines = [[command, "--help"] for command in COMMANDS]
+    lines = [[*command.split(), "--help"] for command in COMMANDS]
     for command, uses in LINES.items():
-        lines += [[command, *map(put, words)] for words, _, _ in uses]
+        lines += [[*command.split(), *map(put, words)] for words, _, _ in uses]
     runner = Path(__file__).with_name("light_commands.py")
     out = folder / "done.json"
     subprocess.run(
@@ -147,7 +150,6 @@ def done(
 
 def test_every_command_is_in_the_table() -> None:
     assert set(LINES) == set(COMMANDS)
-    assert set(NEEDS) <= set(COMMANDS)
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
