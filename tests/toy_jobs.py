@@ -12,7 +12,6 @@ from pathlib import Path
 
 from litotes.core.errors import Stopped, UserError
 from litotes.core.progress import Watch
-from litotes.training.trainer import Interruption
 
 
 @dataclass(frozen=True)
@@ -119,6 +118,8 @@ def _stay(job: ToyJob, n_before: int) -> None:
 
 def _train(job: ToyJob, n_before: int) -> None:
     """As the training loop does it: at the first wish to stop, save."""
+    from litotes.training.trainer import Interruption  # imports torch, which other jobs do without
+
     with Interruption() as interruption:
         while not interruption.wanted:
             time.sleep(0.02)

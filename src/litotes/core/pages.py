@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from litotes.core.numbers import counted, format_signed
+from litotes.core.registry import grouped
 from litotes.core.text import harmless
-from litotes.core.values import grouped
 from litotes.core.version import __version__
 
 if TYPE_CHECKING:

@@ -1,4 +1,6 @@
-"""Tables of named choices are plain dicts; this is the one way to look a name up in them."""
+"""Tables of named choices are plain dicts; this is the one way to look a name up in them, and to
+group things by one.
+"""
 
 from __future__ import annotations
 
@@ -163,3 +165,15 @@ def propose_task_name(column: str) -> str:
     if not name[0].isalpha():
         return f"label_{name}"
     return name if can_name_task(name) else f"{name}_label"
+
+
+Thing = TypeVar("Thing")
+Key = TypeVar("Key")
+
+
+def grouped(things: Iterable[Thing], key_of: Callable[[Thing], Key]) -> dict[Key, list[Thing]]:
+    """The things by what `key_of` says of each: keys and things in the order they come in."""
+    found: dict[Key, list[Thing]] = {}
+    for thing in things:
+        found.setdefault(key_of(thing), []).append(thing)
+    return found

@@ -7,11 +7,11 @@ A model of whole texts answers with a Prediction, a model of words with a WordPr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
-from litotes.core.text import markup, one_line
+from litotes.core.text import one_line
 
 CLASSIFICATION = "classification"
 TRANSLATION = "translation"
@@ -185,18 +185,10 @@ class Prediction:
         """The text and a row for each task, as notebooks show it; of three labels or more, a row
         for each of them.
         """
-        rows = "".join(_answer_row(task, answer) for task, answer in self.answers.items())
-        if self.truncated:
-            rows += _note_row("the end of the text was not read")
-        if self.unreadable:
-            rows += _note_row(UNREADABLE_NOTE)
-        if self.problem is not None:
-            rows += _note_row(self.problem)
-        if self.answered_at_layer is not None:
-            rows += _note_row(f"answered after layer {self.answered_at_layer}")
-        texts = [self.text] if self.pair is None else [self.text, self.pair]
-        lines = "".join(f'<div dir="auto">{markup(text)}</div>' for text in texts)
-        return f"<table><caption>{lines}</caption>{rows}</table>"
+        from litotes.core.pages import render  # imports numpy, which `litotes --help` does without
+
+        texts = {"label_text": label_text, "unreadable_note": UNREADABLE_NOTE}
+        return render("core/prediction.html", shown=self, **texts)
 
 
 def label_text(label: Label, *, digits: int) -> str:
@@ -206,32 +198,11 @@ def label_text(label: Label, *, digits: int) -> str:
     return label if isinstance(label, str) else f"{label:z.{digits}f}"
 
 
-def _label_text(answer: Answer) -> str:
-    return label_text(answer.label, digits=3)
-
-
 def _answer_text(answer: Answer) -> str:
     if answer.unsure is not None:
         return f"unsure ({answer.unsure})"
     share = "" if answer.probability is None else f" {answer.probability:.3f}"
-    return _label_text(answer) + share
-
-
-def _answer_row(task: str, answer: Answer) -> str:
-    label = _label_text(answer)
-    share = "" if answer.probability is None else f"{answer.probability:.1%}"
-    rows = f"<tr><th>{markup(task)}</th><td>{markup(label)}</td><td>{share}</td></tr>"
-    if answer.unsure is not None:
-        rows += f'<tr><td></td><td colspan="2">unsure: {markup(answer.unsure)}</td></tr>'
-    if len(answer.probabilities) > 2:
-        for name, own in answer.probabilities.items():
-            bar = f'<progress max="1" value="{own:.3f}"></progress>'
-            rows += f"<tr><td></td><td>{markup(name)}</td><td>{own:.1%}</td><td>{bar}</td></tr>"
-    return rows
-
-
-def _note_row(note: str) -> str:
-    return f'<tr><td colspan="3">({markup(note)})</td></tr>'
+    return label_text(answer.label, digits=3) + share
 
 
 @dataclass(frozen=True)
@@ -351,15 +322,3 @@ class WordPrediction:
         if not self.stretches:
             return {"words": words}
         return {"words": words, "entities": [one.as_json() for one in self.stretches]}
-
-
-Thing = TypeVar("Thing")
-Key = TypeVar("Key")
-
-
-def grouped(things: Iterable[Thing], key_of: Callable[[Thing], Key]) -> dict[Key, list[Thing]]:
-    """The things by what `key_of` says of each: keys and things in the order they come in."""
-    found: dict[Key, list[Thing]] = {}
-    for thing in things:
-        found.setdefault(key_of(thing), []).append(thing)
-    return found

@@ -12,10 +12,10 @@ from typing import Literal
 from unicodedata import normalize
 
 from litotes.core.errors import UserError
-from litotes.core.html import row, table
 from litotes.core.numbers import counted
+from litotes.core.pages import render
 from litotes.core.registry import pick, unknown_name
-from litotes.core.text import harmless, one_line
+from litotes.core.text import one_line
 from litotes.core.values import Example, Label, Task
 
 Axis = Literal["variety", "source", "cell"]
@@ -455,9 +455,10 @@ class Corpus:
         rows = []
         for count in self.counts():
             names = (str(count.cell), count.split, count.task, count.label or "a number")
-            rows.append(row([harmless(name) for name in names], [f"{count.n:,}"]))
-        caption = f"{harmless(self.name)}: {counted(len(self), 'text')}"
-        return table(("cell", "split", "task", "label", "texts"), rows, caption=caption)
+            rows.append((names, [f"{count.n:,}"]))
+        caption = f"{self.name}: {counted(len(self), 'text')}"
+        head = ("cell", "split", "task", "label", "texts")
+        return render("core/notebook_table.html", head=head, rows=rows, caption=caption)
 
     def _selection(self, kind: str, words: Words, present: Set[str | None]) -> Set[str | None]:
         if words is None:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from litotes.core.figures import Heatmap
-from litotes.core.html import row, table
 from litotes.core.numbers import Counts, confusion, macro_f1
+from litotes.core.pages import render
 from litotes.core.text import one_line
 from litotes.evaluation.scores import Interval, Json, Result, majority_f1
 from litotes.evaluation.significance import mean_interval
@@ -113,9 +113,10 @@ class CrossMatrix(Result):
         rows = []
         for name in self.rows:
             cells = [self.find(name, column) for column in self.columns]
-            rows.append(row([name], ["–" if cell is None else cell.text() for cell in cells]))
+            rows.append(([name], ["–" if cell is None else cell.text() for cell in cells]))
         caption = f"{self.task}: macro-F1 (95 % interval)"
-        return table(("trained on \\ tested on", *self.columns), rows, caption=caption)
+        head = ("trained on \\ tested on", *self.columns)
+        return render("core/notebook_table.html", head=head, rows=rows, caption=caption)
 
     def collapses(self) -> Iterator[str]:
         """A warning for every cell with models that give one answer to everything."""

@@ -39,8 +39,9 @@ from litotes.core.errors import UserError
 from litotes.core.figures import BAR, GAP, INK, save_figure
 from litotes.core.numbers import Counts, format_signed
 from litotes.core.pages import render, render_paragraphs
+from litotes.core.registry import grouped
 from litotes.core.storage import write_text
-from litotes.core.values import Example, grouped
+from litotes.core.values import Example
 from litotes.data.corpus import ColumnNames, components, ties_of
 from litotes.data.rewrites.signs import signs_of
 from litotes.evaluation.evaluate import Predictions, TaskPredictions, kind_of_answer

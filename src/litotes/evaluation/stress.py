@@ -20,8 +20,9 @@ from litotes.core.figures import BAR, GAP, save_figure
 from litotes.core.numbers import Floats
 from litotes.core.pages import render, render_paragraphs
 from litotes.core.progress import Watch, ignore_progress
+from litotes.core.registry import grouped
 from litotes.core.storage import write_text
-from litotes.core.values import Answer, Example, grouped
+from litotes.core.values import Answer, Example
 from litotes.data.corpus import ALL, Corpus
 from litotes.data.rewrites.control import control_of
 from litotes.data.rewrites.rewrite import Rewrite

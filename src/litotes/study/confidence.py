@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litotes.core.numbers import Counts, Floats
-from litotes.core.values import grouped
+from litotes.core.registry import grouped
 from litotes.evaluation.reliability import Reliability, RiskCoverage, reliability, risk_coverage
 from litotes.evaluation.scores import N_RESAMPLES
 from litotes.evaluation.significance import Estimate, estimate_mean, split_draws

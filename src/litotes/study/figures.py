@@ -17,7 +17,7 @@ from litotes.core.figures import (
     draw_heatmap,
     new_figure,
 )
-from litotes.core.values import grouped
+from litotes.core.registry import grouped
 from litotes.study.tables import ScoreTable
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ import numpy as np
 from litotes.core.figures import Heatmap, render_figure, save_figure, stacked_figure
 from litotes.core.pages import render, render_paragraphs, slugs
 from litotes.core.progress import Watch, ignore_progress
+from litotes.core.registry import grouped
 from litotes.core.storage import write_json, write_text
-from litotes.core.values import grouped
 from litotes.data import coverage
 from litotes.data.corpus import Corpus
 from litotes.evaluation.gaps import VISIBLE

@@ -20,7 +20,7 @@ import numpy as np
 
 from litotes.core.errors import UserError
 from litotes.core.numbers import Floats
-from litotes.core.values import grouped
+from litotes.core.registry import grouped
 from litotes.evaluation.cross_matrix import CrossMatrix, MatrixCell, Place, make_cell
 from litotes.evaluation.scores import Json
 from litotes.evaluation.significance import (

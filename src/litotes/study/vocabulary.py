@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from litotes.core.values import grouped
+from litotes.core.registry import grouped
 from litotes.data.coverage import Coverage, coverage, parts_of, pieces
 from litotes.encoder.pretrained import load_tokenizer
 from litotes.study.plan import CoverageSettings, Study, base_recipe
