@@ -13,8 +13,9 @@ from litotes.core.errors import UserError
 from litotes.core.json_text import parse_as
 from litotes.core.numbers import Floats
 from litotes.core.progress import Watch, ignore_progress
+from litotes.core.registry import grouped
 from litotes.core.text import one_line
-from litotes.core.values import Answer, Example, Prediction, Task, grouped
+from litotes.core.values import Answer, Example, Prediction, Task
 from litotes.data.corpus import ALL, NAMELESS, Corpus, cell_of
 from litotes.evaluation.reliability import (
     Reliability,
