@@ -161,7 +161,7 @@ def test_a_column_that_a_pipe_has_not_is_told(
     pipe = make_pipe(tmp_path / "pipe.csv", table.read_bytes())
     asked = [*command, "--file", str(pipe), "--columns", "nix", "--format", "csv"]
     assert main(asked) == 2
-    assert "there is no column 'nix' to keep. Known: id, text" in capsys.readouterr().err
+    assert "there is no column 'nix'. Known: id, text" in capsys.readouterr().err
 
 
 def test_a_second_column_that_is_not_there_is_asked_for_by_its_own_option(

@@ -22,9 +22,16 @@ from litotes.encoder import pretrained
 from litotes.model.calibration import Bound, Calibration, LabelSets, TaskAnswers, to_answers
 from litotes.model.checkpoint import save_model
 from litotes.prediction.answers import BOOL, FLOAT, INT, STRING, Answers, as_json, make_columns
-from litotes.prediction.frames import FrameRequest, add_predictions
+from litotes.prediction.frames import add_predictions
 from litotes.prediction.predictor import Predictor
-from litotes.prediction.tables import AnsweredRows, Layout, arrow_table, header_line, row_lines
+from litotes.prediction.tables import (
+    AnsweredRows,
+    Layout,
+    TableRequest,
+    arrow_table,
+    header_line,
+    row_lines,
+)
 
 MOOD = Task("mood", ("bad", "good"), coverage=0.9, has_exits=True)
 MOODS = Task("moods", ("angry", "calm", "sad"), multi_label=True)
@@ -67,7 +74,8 @@ EXPECTED: dict[str, tuple[str, list[Any]]] = {
     "problem": (STRING, [None, None, "it is empty", None]),
     "answered_at_layer": (INT, [0, 2, None, 1]),
 }
-LAYOUT = Layout(("text",), TASKS, all_probabilities=True, keep_formulas=True)
+REQUEST = TableRequest(Path("-"), all_probabilities=True, keep_formulas=True)
+LAYOUT = Layout(REQUEST, ("text",), TASKS)
 ROWS = AnsweredRows([{"text": text} for text in ANSWERS.texts], ANSWERS)
 
 
@@ -105,7 +113,7 @@ def test_every_format_holds_the_same_cells() -> None:
         {"text": list(ANSWERS.texts)},
         TASKS,
         answer,
-        FrameRequest(all_probabilities=True),
+        all_probabilities=True,
     )
     assert [dict(zip(frame, row, strict=True)) for row in zip(*frame.values(), strict=True)] == rows
     written = header_line(LAYOUT, "csv") + row_lines(LAYOUT, "csv", ROWS)
@@ -121,7 +129,7 @@ def test_every_format_holds_the_same_cells() -> None:
 
 def test_rows_without_an_answer_are_left_out_where_asked_for() -> None:
     pytest.importorskip("pyarrow")
-    layout = replace(LAYOUT, bad_rows="skip")
+    layout = replace(LAYOUT, request=replace(REQUEST, bad_rows="skip"))
     texts = [text for place, text in enumerate(ANSWERS.texts) if place != 2]
     assert arrow_table(layout, ROWS)["text"].to_pylist() == texts
     lines = row_lines(layout, "jsonl", ROWS).splitlines()
@@ -161,7 +169,6 @@ def test_data_frames_have_types_that_know_what_is_missing() -> None:
         pd.DataFrame({"text": list(ANSWERS.texts)}),
         TASKS,
         answer,
-        FrameRequest(),
     )
     assert frame["answered_at_layer"].dtype == "Int64"
     assert frame["answered_at_layer"].isna().tolist() == [False, False, True, False]

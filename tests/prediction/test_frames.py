@@ -219,9 +219,9 @@ def test_cores_are_asked_for(trained_folder: Path) -> None:
 def test_neither_pandas_nor_pyarrow_is_imported_for_lists() -> None:
     program = """
 import sys
-from litotes.prediction.frames import FrameRequest, add_predictions
+from litotes.prediction.frames import add_predictions
 
-batch = add_predictions({"text": []}, {}, lambda texts: [], FrameRequest())
+batch = add_predictions({"text": []}, {}, lambda texts: [])
 assert list(batch)[0] == "text"
 assert not {"pandas", "pyarrow", "torch"} & set(sys.modules)
 """

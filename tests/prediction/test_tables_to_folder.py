@@ -179,7 +179,7 @@ def test_columns_of_every_kind() -> None:
         answers = Answers(["tea"] * n, [None] * n, {}, tasks, no, no)
         return AnsweredRows([{"key": one} for one in values], answers)
 
-    layout = Layout(("key",), {"grade": grade})
+    layout = Layout(TableRequest(Path("-")), ("key",), {"grade": grade})
     found = row_lines(layout, "jsonl", rows(["ä", 5, float("nan"), {"a": [1]}])).splitlines()
     assert [json.loads(line)["key"] for line in found] == ["ä", 5, None, {"a": [1]}]
     assert row_lines(layout, "csv", rows(["ä,b", 5, True, {"a": [1]}])).splitlines() == [
@@ -210,7 +210,7 @@ def test_names_that_clash(asked: BatchPredictor, source: Path, tmp_path: Path) -
         scored(replace(request, columns=("text",), keep_text=False), asked, tmp_path / "out")
     with pytest.raises(UserError, match="There is no format 'xml'"):
         TableRequest(source, format="xml")
-    with pytest.raises(UserError, match=r"no column 'name' to keep\. Known: id, text"):
+    with pytest.raises(UserError, match=r"no column 'name'\. Known: id, text"):
         scored(request_of(source, columns=("name",)), asked, tmp_path / "out")
 
 

@@ -208,7 +208,7 @@ def _predict_folder(request: TableRequest, options: argparse.Namespace) -> None:
     if options.json:
         print_json(result.as_json())
     else:
-        say(result.plan.layout.notes(options.prefix))
+        say(result.plan.layout.notes())
         say([_summary(result), *result.tally.sentences(options.bad_rows)])
     if result.failures:
         reason = next(iter(result.failures.values()))
@@ -257,7 +257,7 @@ def _predict_file(
         say([f"{out} is a pipe or a device: if this is stopped, it cannot resume."])
     with progress() as watch:
         result = predict_to_file(request, predictor, out, watch=watch)
-    say(result.layout.notes(options.prefix))
+    say(result.layout.notes())
     answered = counted(result.tally.n_read - result.tally.n_bad, "text")
     say([f"{answered} answered: {out}.", *result.tally.sentences(options.bad_rows)])
 
@@ -292,15 +292,14 @@ def _read_rows(
 ) -> tuple[Layout, Iterator[InputRow]]:
     if request is None:
         names: tuple[str, ...] = ("text",) if options.pair is None else ("text", "pair")
-        layout = Layout(
-            names,
-            predictor.tasks,
-            names,
+        typed = TableRequest(
+            Path("-"),
+            *names,
+            bad_rows=options.bad_rows,
             all_probabilities=options.probabilities,
             keep_formulas=options.keep_formulas,
-            bad_rows=options.bad_rows,
         )
-        return layout, typed_rows(options)
+        return typed.lay_out(names, predictor.tasks), typed_rows(options)
     if request.source.is_file() or not request.source.exists():
         layout = request.layout_of([request.source], predictor.tasks)
         found = request.rows(keeps=layout.kept)

@@ -24,13 +24,6 @@ from numpy.typing import NDArray
 from litotes.core.errors import require_extra
 from litotes.prediction.onnx_file import IR_VERSION, MICROSOFT, MICROSOFT_OPERATORS, OPSET, PRODUCER
 
-_TYPE_NUMBERS: dict[type[np.generic], int] = {
-    np.float32: 1,
-    np.int64: 7,
-    np.bool_: 9,
-    np.float64: 11,
-}
-"""How ONNX numbers types (TensorProto.DataType)."""
 _LARGE = 1 << 16
 """Bytes of a constant from which on it is kept once, for branches too."""
 
@@ -38,9 +31,18 @@ _LARGE = 1 << 16
 class Symbol:
     """What an operator gives, by its name in the graph; arithmetic adds operators. Numbers it meets
     are float32, tuples vectors of whole numbers.
+
+    What operations note about it (onnx_operations.py): width: of its last axis. is_apart: whether
+    it is laid out by texts. is_vector: whether it is one vector a text. turned, column, first: the
+    same laid out the other way, such vectors as columns, and the first piece of each text.
     """
 
     __array_ufunc__ = None  # arrays leave arithmetic to symbols
+    width: int | None = None
+    is_apart = is_vector = False
+    turned: Symbol | None = None
+    column: Symbol | None = None
+    first: Symbol | None = None
 
     def __init__(self, graph: Graph, name: str) -> None:
         self.graph, self.name = graph, name
@@ -101,17 +103,6 @@ class Value:
     shape: tuple[int | str, ...]
 
 
-@dataclass(frozen=True)
-class Node:
-    """One operator. An attribute that is a Graph is the body of a loop, or one side of an If."""
-
-    op: str
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    name: str
-    attributes: Mapping[str, Any]
-
-
 class Graph:
     """Operators in the order they run, and the constants they read.
 
@@ -119,8 +110,9 @@ class Graph:
     """
 
     def __init__(self, outer: Graph | None = None) -> None:
-        self.nodes: list[Node] = []
+        self.nodes: list[Any] = []  # in onnx's own form
         self.outer = outer
+        self._onnx = _import_onnx()
         self.inputs: list[Value] = []
         self.outputs: list[Value] = []
         self.constants: dict[str, NDArray[Any]] = {}
@@ -158,10 +150,20 @@ class Graph:
         op: str,
         inputs: Sequence[Any],
         outputs: Sequence[str],
-        attributes: Mapping[str, Any],
+        attributes: dict[str, Any],
     ) -> list[Symbol]:
-        names = tuple(self._name(value) for value in inputs)
-        node = Node(op, names, tuple(outputs), f"{self.part}/{op}_{number}", attributes)
+        names = [self._name(value) for value in inputs]
+        for key, value in attributes.items():
+            if isinstance(value, Graph):  # the body of a loop, or one side of an If
+                attributes[key] = _graph_proto(value, key)
+        node = self._onnx.helper.make_node(
+            op,
+            names,
+            outputs,
+            name=f"{self.part}/{op}_{number}",
+            domain=MICROSOFT if op in MICROSOFT_OPERATORS else "",
+            **attributes,
+        )
         self.nodes.append(node)
         return [Symbol(self, output) for output in outputs]
 
@@ -200,7 +202,7 @@ class Graph:
         return self.add("Slice", values, *bounds, (axis,))
 
     def cast(self, values: Any, dtype: type[np.generic]) -> Symbol:
-        return self.add("Cast", values, to=_TYPE_NUMBERS[dtype])
+        return self.add("Cast", values, to=_type_number(dtype))
 
     def range(self, start: Any, end: Any) -> Symbol:
         """start, start + 1, … up to end; both vectors of one whole number, or numbers."""
@@ -246,27 +248,20 @@ def model_bytes(graph: Graph, facts: Mapping[str, str]) -> bytes:
 
 def _graph_proto(graph: Graph, name: str) -> Any:
     onnx = _import_onnx()
-    values = [
-        [
-            onnx.helper.make_tensor_value_info(one.name, _TYPE_NUMBERS[one.dtype], one.shape)
-            for one in side
-        ]
-        for side in (graph.inputs, graph.outputs)
-    ]
-    nodes = [_node_proto(node) for node in graph.nodes]
+
+    def described(values: Sequence[Value]) -> list[Any]:
+        describe = onnx.helper.make_tensor_value_info
+        return [describe(one.name, _type_number(one.dtype), one.shape) for one in values]
+
     constants = [onnx.numpy_helper.from_array(array, key) for key, array in graph.constants.items()]
-    return onnx.helper.make_graph(nodes, name, *values, constants)
-
-
-def _node_proto(node: Node) -> Any:
-    attributes = {
-        key: _graph_proto(value, key) if isinstance(value, Graph) else value
-        for key, value in node.attributes.items()
-    }
-    domain = MICROSOFT if node.op in MICROSOFT_OPERATORS else ""
-    return _import_onnx().helper.make_node(
-        node.op, node.inputs, node.outputs, name=node.name, domain=domain, **attributes
+    return onnx.helper.make_graph(
+        graph.nodes, name, described(graph.inputs), described(graph.outputs), constants
     )
+
+
+def _type_number(dtype: type[np.generic]) -> int:
+    number: int = _import_onnx().helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    return number
 
 
 def _import_onnx() -> Any:

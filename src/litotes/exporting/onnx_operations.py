@@ -181,13 +181,7 @@ class OnnxOperations(Operations):
         group = Group(self.n_pieces, self.n_pieces, self._positions())
         self.batch = GraphBatch(pieces, segments, group)
         self._layer = -1
-        # by names: widths of pieces, pieces that are apart, the same laid out the other way,
-        # vectors of texts, first pieces, and shapes by how many texts there are
-        self._widths: dict[str, int] = {}
-        self._are_apart: set[str] = set()
-        self._turned: dict[str, Symbol] = {}
-        self._vectors: dict[str, Symbol | None] = {}
-        self._firsts: dict[str, Symbol] = {}
+        # by how many texts there are
         self._shapes: dict[tuple[str, tuple[int, ...]], Symbol] = {}
 
     def _part(self, name: str) -> None:
@@ -221,40 +215,40 @@ class OnnxOperations(Operations):
         return self.graph.add("Expand", values, self.graph.add("Concat", self.n, more, axis=0))
 
     def _of_width(self, values: Symbol, width: int, *, apart: bool = False) -> Symbol:
-        self._widths[values.name] = width
-        if apart:
-            self._are_apart.add(values.name)
+        values.width, values.is_apart = width, apart
         return values
 
     def _vector(self, values: Symbol, column: Symbol | None = None) -> Symbol:
-        self._vectors[values.name] = column
+        values.is_vector, values.column = True, column
         return values
 
     def _column(self, vectors: Symbol) -> Symbol:
         """(text, width) or (text, 1, width) → (text, width, 1)"""
-        column = self._vectors[vectors.name] or self.reshape(vectors, -1, 1)
-        self._vectors[vectors.name] = column
-        return column
+        vectors.column = vectors.column or self.reshape(vectors, -1, 1)
+        return vectors.column
 
     def rows(self, x: Symbol) -> Symbol:
-        return self._turn(x) if x.name in self._are_apart else x
+        return self._turn(x) if x.is_apart else x
 
     def apart(self, x: Symbol) -> Symbol:
-        return x if x.name in self._are_apart else self._turn(x)
+        return x if x.is_apart else self._turn(x)
 
     def _turn(self, x: Symbol) -> Symbol:
         """Pieces laid out the other way; in int8 there is one way."""
         if not self.products.flat:
             return x
-        if x.name not in self._turned:
-            width, apart = self._width(x), x.name in self._are_apart
-            turned = self.graph.add("Reshape", x, (-1, width)) if apart else None
-            turned = turned or self.reshape(x, -1, width)
-            self._turned[x.name] = self._of_width(turned, width, apart=not apart)
-        return self._turned[x.name]
+        if x.turned is None:
+            width = self._width(x)
+            turned = (
+                self.graph.add("Reshape", x, (-1, width))
+                if x.is_apart
+                else self.reshape(x, -1, width)
+            )
+            x.turned = self._of_width(turned, width, apart=not x.is_apart)
+        return x.turned
 
     def _width(self, x: Symbol) -> int:
-        return self._widths.get(x.name, self.encoder.spec.width)
+        return x.width or self.encoder.spec.width
 
     def _gather(self, values: Any, places: Symbol) -> Symbol:
         """Of every text its own places: (text, piece, …), (text, place) → (text, place, …)"""
@@ -289,7 +283,7 @@ class OnnxOperations(Operations):
         return self._of_width(self.norm(embeddings.norm, hidden), width, apart=True)
 
     def linear(self, layer: nn.Linear, x: Symbol, activation: str | None = None) -> Symbol:
-        if x.name in self._vectors and layer not in self._own_layers:
+        if x.is_vector and layer not in self._own_layers:
             # float32: it is tiny, and what rounding loses there is not made good later
             out = as_array(layer.weight) @ self._column(x) + as_array(layer.bias)[:, None]
             self._vector(out, out)
@@ -321,10 +315,10 @@ class OnnxOperations(Operations):
             )
         op, attributes = ACTIVATIONS[name]
         out = self.graph.add(op, x, **attributes)
-        if x.name in self._vectors:
+        if x.is_vector:
             return self._vector(out, out)
         width = self._width(x)
-        return self._of_width(out, width, apart=x.name in self._are_apart)
+        return self._of_width(out, width, apart=x.is_apart)
 
     def norm(self, norm: nn.LayerNorm, x: Symbol) -> Symbol:
         """A sum is normed by two operators on purpose: fused, as SkipLayerNormalization, they took
@@ -778,12 +772,11 @@ class OnnxOperations(Operations):
     # What heads read of a text
 
     def first_pieces(self, hidden: Symbol, texts: Group) -> Symbol:
-        if hidden.name not in self._firsts:
+        if hidden.first is None:
             apart = self.apart(hidden)
-            width = self._width(apart)
             first = self.graph.slice(apart, 0, 1, axis=1)
-            self._firsts[hidden.name] = self._vector(self._of_width(first, width, apart=True))
-        return self._firsts[hidden.name]
+            hidden.first = self._vector(self._of_width(first, self._width(apart), apart=True))
+        return hidden.first
 
     def firsts(self, texts: Group) -> tuple[Group, None]:
         return Group((1,), (1,)), None
@@ -822,7 +815,7 @@ class OnnxOperations(Operations):
         return self.graph.add("Gather", values, places, axis=axis)
 
     def concat(self, *values: Symbol) -> Symbol:
-        if all(value.name in self._vectors for value in values):
+        if all(value.is_vector for value in values):
             joined = self.graph.add("Concat", *map(self._column, values), axis=1)
             return self._vector(joined, joined)
         return self.graph.add("Concat", *values, axis=-1)

@@ -122,25 +122,19 @@ class Answers:
 
     def predictions(self) -> list[Prediction]:
         """The same as objects."""
-        n_good = len(self.truncated)
-        names = list(self.tasks)
+        n_good, names = len(self.truncated), list(self.tasks)
         rows = zip(*(own.objects() for own in self.tasks.values()), strict=True)
         answers = [dict(zip(names, row, strict=True)) for row in rows] or [{}] * n_good
         layers = [None] * n_good if self.layers is None else self.layers.tolist()
-        marks = self.truncated.tolist(), self.unreadable.tolist()
-        if not self.problems:
-            nothing = [None] * n_good
-            return list(map(Prediction, self.texts, answers, *marks, nothing, layers, self.pairs))
-        good = zip(answers, *marks, layers, strict=True)
-        predictions = []
-        for place, (text, pair) in enumerate(zip(self.texts, self.pairs, strict=True)):
-            if place in self.problems:
-                problem = self.problems[place]
-                predictions.append(Prediction(text, {}, False, problem=problem))
-            else:
-                own, truncated, unreadable, layer = next(good)
-                predictions.append(Prediction(text, own, truncated, unreadable, None, layer, pair))
-        return predictions
+        columns = (
+            self._spread(answers, missing={}),
+            self._spread(self.truncated.tolist(), missing=False),
+            self._spread(self.unreadable.tolist(), missing=False),
+            [self.problems.get(place) for place in range(len(self))],
+            self._spread(layers),
+            [None if place in self.problems else pair for place, pair in enumerate(self.pairs)],
+        )
+        return list(map(Prediction, self.texts, *columns))
 
     def _spread(self, values: Iterable[Any], *, missing: Any = None) -> list[Any]:
         """The values in the places of their texts."""
@@ -194,38 +188,28 @@ def answers_as_json(
     return {prefix + name: value for name, value in document.items()} if prefix else document
 
 
-def promised_tasks(runtime: Runtime) -> dict[str, Task]:
-    """The tasks of a model, each with the coverage that its sets of labels are promised to have,
-    and whether texts may be answered early.
-    """
-    tasks = {}
-    for name, task in runtime.tasks.items():
-        tasks[name] = replace(task, has_exits=runtime.has_exits)
-    for name, sets in runtime.label_sets.items():
-        tasks[name] = replace(tasks[name], coverage=sets.coverage)
-    return tasks
-
-
 def join_tasks(runtimes: Sequence[Runtime]) -> dict[str, Task]:
-    """The tasks of several models, each of which only one may answer."""
+    """The tasks of several models, each of which only one may answer; with the coverage that its
+    sets of labels are promised to have, and whether texts may be answered early.
+    """
     tasks: dict[str, Task] = {}
     for runtime in runtimes:
-        for name in runtime.tasks.keys() & tasks.keys():
-            raise UserError(
-                f"Two of the models answer {name}: take one of them out, so that there is one"
-                " answer."
-            )
-        tasks |= promised_tasks(runtime)
+        for name, task in runtime.tasks.items():
+            if name in tasks:
+                raise UserError(
+                    f"Two of the models answer {name}: take one of them out, so that there is one"
+                    " answer."
+                )
+            sets = runtime.label_sets.get(name)
+            coverage = None if sets is None else sets.coverage
+            tasks[name] = replace(task, coverage=coverage, has_exits=runtime.has_exits)
     return tasks
 
 
 def known_varieties(runtimes: Sequence[Runtime]) -> tuple[str, ...]:
     """Those that some task has a bound of its own for."""
-    names: set[str] = set()
-    for runtime in runtimes:
-        for sets in runtime.label_sets.values():
-            names.update(sets.varieties)
-    return tuple(sorted(names))
+    by_task = [sets.varieties for one in runtimes for sets in one.label_sets.values()]
+    return tuple(sorted(set().union(*by_task)))
 
 
 def check_variety(name: str | None, runtimes: Sequence[Runtime]) -> None:

@@ -8,9 +8,7 @@ A batch is recognised by its class: pandas and pyarrow are imported only for bat
 from __future__ import annotations
 
 import sys
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,53 +32,44 @@ Answer = Callable[[Sequence[str | tuple[str, str] | BadText]], Iterable[Answers]
 """answer(texts): the answers to texts, pairs or texts that cannot be read, in chunks."""
 
 
-@dataclass(frozen=True)
-class FrameRequest:
-    """What is asked of a batch: the columns of its texts, and how answers are added.
-
-    bad_rows, all_probabilities, prefix: as of a `TableRequest`.
-    """
-
-    column: str = "text"
-    pair: str | None = None
-    bad_rows: str = "empty"
-    all_probabilities: bool = False
-    prefix: str = ""
-
-    def __post_init__(self) -> None:
-        pick(BAD_ROWS, self.bad_rows, "treatment of bad rows")
-
-
 def add_predictions(
-    batch: Any, tasks: Mapping[str, Task], answer: Answer, request: FrameRequest
+    batch: Any,
+    tasks: Mapping[str, Task],
+    answer: Answer,
+    *,
+    column: str = "text",
+    pair: str | None = None,
+    bad_rows: str = "empty",
+    all_probabilities: bool = False,
+    prefix: str = "",
 ) -> Any:
-    """The batch with one more column for each of `make_columns`."""
+    """The batch with one more column for each of `make_columns`. column, pair: those of its texts;
+    for the others see `TableRequest`.
+    """
+    pick(BAD_ROWS, bad_rows, "treatment of bad rows")
     adapter = _adapter_of(batch)
-    columns = make_columns(
-        tasks, all_probabilities=request.all_probabilities, prefix=request.prefix
-    )
-    column, pair = request.column, request.pair
-    _check_names(adapter.names(batch), [column] if pair is None else [column, pair], columns)
-    asked: list[str | tuple[str, str] | BadText] = list(_texts(adapter, batch, column))
-    if pair is not None:
-        seconds = _texts(adapter, batch, pair)
-        if len(seconds) != len(asked):
+    columns = make_columns(tasks, all_probabilities=all_probabilities, prefix=prefix)
+    read = [column] if pair is None else [column, pair]
+    _check_names(adapter.names(batch), read, columns)
+    texts, *seconds = (_texts(adapter.values(batch, name), name) for name in read)
+    asked: list[str | tuple[str, str] | BadText] = list(texts)
+    if seconds:
+        if len(seconds[0]) != len(texts):
             raise UserError(
-                f"The batch has {len(asked)} values in {column!r} and {len(seconds)} in {pair!r}:"
-                " give as many of each."
+                f"The batch has {len(texts)} values in {column!r} and {len(seconds[0])} in"
+                f" {pair!r}: give as many of each."
             )
-        asked = [_join(*own) for own in zip(asked, seconds, strict=True)]
-    problems = [text.problem for text in asked if isinstance(text, BadText)]
-    if request.bad_rows == "stop" and problems:
-        raise UserError(problems[0])
-    if request.bad_rows == "skip" and problems:
-        places = [place for place, text in enumerate(asked) if not isinstance(text, BadText)]
-        batch, asked = adapter.take(batch, places), [asked[place] for place in places]
+        asked = [_join(*own) for own in zip(texts, *seconds, strict=True)]
+    good = [place for place, text in enumerate(asked) if not isinstance(text, BadText)]
+    if bad_rows == "stop" and len(good) < len(asked):
+        raise UserError(next(text.problem for text in asked if isinstance(text, BadText)))
+    if bad_rows == "skip" and len(good) < len(asked):
+        batch, asked = adapter.take(batch, good), [asked[place] for place in good]
     added: dict[Column, list[Any]] = {each: [] for each in columns}
     for answers in answer(asked):
         for each, cells in added.items():
             cells += answers.cells(each)
-    return adapter.add(batch, added, text_column=column)
+    return adapter.add(batch, added, column)
 
 
 def _join(text: Any, pair: Any) -> Any:
@@ -116,8 +105,7 @@ def _check_names(names: list[str], needs: Sequence[str], columns: Sequence[Colum
             )
 
 
-def _texts(adapter: _Adapter, batch: Any, column: str) -> list[str | BadText]:
-    values = adapter.values(batch, column)
+def _texts(values: Sequence[object], column: str) -> list[str | BadText]:
     return [_text(value, number, column) for number, value in enumerate(values, start=1)]
 
 
@@ -137,27 +125,11 @@ def _text(value: object, number: int, column: str) -> str | BadText:
         return BadText(value, str(error))
 
 
-class _Adapter(ABC):
-    """Reads the columns of one class of batch and adds to them."""
-
-    @abstractmethod
-    def names(self, batch: Any) -> list[str]:
-        """The names of its columns."""
-
-    @abstractmethod
-    def values(self, batch: Any, column: str) -> Sequence[object]:
-        """What a column holds; None for what is missing."""
-
-    @abstractmethod
-    def take(self, batch: Any, places: list[int]) -> Any:
-        """A batch of the same class with these rows."""
-
-    @abstractmethod
-    def add(self, batch: Any, added: Mapping[Column, list[Any]], *, text_column: str) -> Any:
-        """A batch of the same class with more columns; the one given is left as it was."""
+# Each class of batch, and how its columns are read and added to. A method is given the batch and
+# leaves it as it was; `values` has None for what is missing.
 
 
-class _Pandas(_Adapter):
+class _Pandas:
     def names(self, batch: Any) -> list[str]:
         return list(batch.columns)
 
@@ -168,7 +140,7 @@ class _Pandas(_Adapter):
     def take(self, batch: Any, places: list[int]) -> Any:
         return batch.iloc[places]
 
-    def add(self, batch: Any, added: Mapping[Column, list[Any]], *, text_column: str) -> Any:
+    def add(self, batch: Any, added: Mapping[Column, list[Any]], text_column: str) -> Any:
         import pandas as pd
 
         # Int64 knows what is missing; int64 does not
@@ -179,7 +151,7 @@ class _Pandas(_Adapter):
         return batch.assign(**series)
 
 
-class _Arrow(_Adapter):
+class _Arrow:
     def names(self, batch: Any) -> list[str]:
         return list(batch.schema.names)
 
@@ -189,13 +161,13 @@ class _Arrow(_Adapter):
     def take(self, batch: Any, places: list[int]) -> Any:
         return batch.take(places)
 
-    def add(self, batch: Any, added: Mapping[Column, list[Any]], *, text_column: str) -> Any:
+    def add(self, batch: Any, added: Mapping[Column, list[Any]], text_column: str) -> Any:
         for column, values in added.items():
             batch = batch.append_column(column.name, arrow_array(values, column.kind))
         return batch
 
 
-class _Columns(_Adapter):
+class _Columns:
     """Columns by name: arrays as Ray Data has them, or lists."""
 
     def names(self, batch: Any) -> list[str]:
@@ -213,7 +185,7 @@ class _Columns(_Adapter):
             taken[name] = values[places] if is_array else [values[place] for place in places]
         return taken
 
-    def add(self, batch: Any, added: Mapping[Column, list[Any]], *, text_column: str) -> Any:
+    def add(self, batch: Any, added: Mapping[Column, list[Any]], text_column: str) -> Any:
         # the answers are arrays where the texts are
         has_arrays = isinstance(batch[text_column], np.ndarray)
         # an array of int64 could not say that a value is missing
@@ -225,7 +197,7 @@ class _Columns(_Adapter):
         return result
 
 
-def _adapter_of(batch: Any) -> _Adapter:
+def _adapter_of(batch: Any) -> _Pandas | _Arrow | _Columns:
     # a batch of theirs exists only where they have been imported
     pandas, arrow = sys.modules.get("pandas"), sys.modules.get("pyarrow")
     if pandas is not None and isinstance(batch, pandas.DataFrame):

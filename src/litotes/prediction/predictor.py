@@ -7,8 +7,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cache, partial
+from itertools import count
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, overload
@@ -41,7 +42,9 @@ BAD_TEXTS = {
 """What becomes of texts that cannot be asked about, such as empty ones."""
 
 
-def match_pairs(texts: Sequence[object], pairs: Sequence[str | None] | None) -> list[str | None]:
+def match_pairs(
+    texts: Sequence[object], pairs: Sequence[str | None] | None
+) -> Sequence[str | None]:
     """A pair, or None, for each of the texts, which must be a list of texts."""
     if isinstance(texts, Mapping | Set) or not hasattr(texts, "__len__"):
         raise UserError(
@@ -55,22 +58,19 @@ def match_pairs(texts: Sequence[object], pairs: Sequence[str | None] | None) -> 
             f"There are {len(texts)} texts and {len(pairs)} pairs: give as many of each, None where"
             " a text has none."
         )
-    return list(pairs)
+    return pairs
 
 
 def find_problems(
     texts: Sequence[str | BadText], pairs: Sequence[str | None], *, first: int
 ) -> dict[int, str]:
     """What is wrong with texts, by their places. first: the number of the first, for sentences."""
-    problems = {}
-    for place, (text, pair) in enumerate(zip(texts, pairs, strict=True)):
-        found = _find_problem(text, pair, f"Text {first + place}")
-        if found is not None:
-            problems[place] = found
-    return problems
+    found = map(_find_problem, texts, pairs, count(first))
+    return {place: problem for place, problem in enumerate(found) if problem is not None}
 
 
-def _find_problem(text: str | BadText, pair: str | None, name: str) -> str | None:
+def _find_problem(text: str | BadText, pair: str | None, number: int) -> str | None:
+    name = f"Text {number}"
     if isinstance(text, BadText):
         return text.problem
     if not isinstance(text, str) or not isinstance(pair, str | None):
@@ -105,28 +105,6 @@ Ctrl-C, which waits for the chunks under way, does not wait for minutes.
 """
 
 
-@dataclass
-class Chunk:
-    """Texts that follow each other, with their pairs.
-
-    first: the number of the first text. failure: why the stream breaks off after them.
-    n_characters: of the texts and their pairs.
-    """
-
-    first: int
-    texts: list[Any] = field(default_factory=list)
-    pairs: list[Any] = field(default_factory=list)
-    failure: Exception | None = None
-    n_characters: int = 0
-
-    def add(self, item: str | tuple[str, str] | BadText) -> None:
-        # what is neither is reported with its number when the chunk is predicted
-        text, pair = item if isinstance(item, tuple) and len(item) == 2 else (item, None)
-        self.texts.append(text)
-        self.pairs.append(pair)
-        self.n_characters += sum(len(own) for own in (text, pair) if isinstance(own, str))
-
-
 @contextmanager
 def stream_pool() -> Iterator[ThreadPoolExecutor]:
     """The threads that compute chunks. At Ctrl-C, or when nobody reads on, they are not waited for:
@@ -143,37 +121,42 @@ def stream_pool() -> Iterator[ThreadPoolExecutor]:
         pool.shutdown(wait=is_wanted, cancel_futures=True)
 
 
+Asked = str | tuple[str, str] | BadText
+"""What a model is asked about: a text, a text and a second one, or why neither can be read."""
+
+
 def read_chunks(
-    texts: Iterable[str | tuple[str, str] | BadText], size: int = _FIRST_SIZE
-) -> Iterator[Chunk]:
-    """The texts in chunks that grow. size: of the first.
+    texts: Iterable[Asked], size: int = _FIRST_SIZE
+) -> Iterator[list[tuple[Any, Any]] | Exception]:
+    """Texts with their pairs in chunks that grow; at the end, why the source failed, if it did.
 
     After every text that does not fill a chunk, an empty chunk is yielded: the reader can hand out
-    what is ready while the source is slow.
+    what is ready while the source is slow. size: of the first.
     """
     if isinstance(texts, str | Mapping):
         raise UserError(
             f"A stream is of several texts; this is a {type(texts).__name__}. For one text there is"
             " `predict`, for columns by name `map_batches`."
         )
-    chunk = Chunk(first=1)
-    source = iter(texts)
+    chunk: list[tuple[Any, Any]] = []
+    n_characters, source = 0, iter(texts)
     while True:
         try:
-            chunk.add(next(source))
-        except StopIteration:
-            yield chunk
-            return
+            item = next(source)
         except Exception as error:
-            chunk.failure = error
-            yield chunk
-            return
-        if len(chunk.texts) < size and chunk.n_characters < _MOST_CHARACTERS:
-            yield Chunk(chunk.first)
+            failure = error
+            break
+        # what is neither a text nor a pair is reported with its number when it is asked about
+        chunk.append(item if isinstance(item, tuple) and len(item) == 2 else (item, None))
+        n_characters += sum(len(own) for own in chunk[-1] if isinstance(own, str))
+        if len(chunk) < size and n_characters < _MOST_CHARACTERS:
+            yield []
             continue
         yield chunk
-        chunk = Chunk(chunk.first + len(chunk.texts))
-        size = min(2 * size, _LARGEST_SIZE)
+        chunk, n_characters, size = [], 0, min(2 * size, _LARGEST_SIZE)
+    yield chunk
+    if not isinstance(failure, StopIteration):
+        yield failure
 
 
 # A text as models read it.
@@ -348,27 +331,21 @@ class Predictor:
         for who puts texts into other groups than they came in.
         """
         chunk = self._read(texts, pairs, bad_texts)
-        pieces = iter(zip(*chunk.pieces, strict=True))
+        good = iter(zip(*chunk.pieces, strict=True))
         found = []
         for place, (text, pair) in enumerate(zip(chunk.texts, chunk.pairs, strict=True)):
             problem = chunk.problems.get(place)
-            if problem is None:
-                found.append(TokenizedText(text, next(pieces), None, pair))
-            else:
-                found.append(TokenizedText(text, (), problem))
+            found.append(TokenizedText(text, () if problem else next(good), problem, pair))
         return found
 
     def answer(self, texts: Sequence[TokenizedText]) -> list[Prediction]:
         """A prediction per text, in order."""
-        problems = {}
-        for place, text in enumerate(texts):
-            if text.problem is not None:
-                problems[place] = text.problem
+        found = enumerate(text.problem for text in texts)
+        problems = {place: problem for place, problem in found if problem is not None}
         pieces = [text.pieces for text in texts if text.problem is None]
         by_model = list(zip(*pieces, strict=True)) or [()] * len(self.runtimes)
-        pairs = [text.pair for text in texts]
-        chunk = _ReadChunk([text.text for text in texts], pairs, problems, by_model)
-        return self._answer(chunk).predictions()
+        written, pairs = [text.text for text in texts], [text.pair for text in texts]
+        return self._answer(_ReadChunk(written, pairs, problems, by_model)).predictions()
 
     def _read(
         self,
@@ -440,23 +417,26 @@ class Predictor:
         first answers, so that chunks begin small.
         """
 
-        def ask(chunk: Chunk) -> Answers:
-            return self.answer_columns(
-                chunk.texts, pairs=chunk.pairs, bad_texts=bad_texts, first=chunk.first
-            )
+        def ask(chunk: list[tuple[Any, Any]], first: int) -> Answers:
+            asked, pairs = zip(*chunk, strict=True)
+            return self.answer_columns(asked, pairs=pairs, bad_texts=bad_texts, first=first)
 
         under_way: deque[Future[Answers]] = deque()
+        first = 1
         with stream_pool() as pool:
             for chunk in read_chunks(texts, _FIRST_SIZE if at_once else _LARGEST_SIZE):
-                if chunk.texts:
-                    under_way.append(pool.submit(ask, chunk))
-                # one chunk stays under way, so that the pool is never idle
-                while len(under_way) > 1 or (under_way and under_way[0].done()):
+                n_left = 1  # so that the pool is never idle
+                if isinstance(chunk, Exception):
+                    n_left = 0
+                elif chunk:
+                    under_way.append(pool.submit(ask, chunk, first))
+                    first += len(chunk)
+                while len(under_way) > n_left or (under_way and under_way[0].done()):
                     yield under_way.popleft().result()
+                if isinstance(chunk, Exception):
+                    raise chunk
             while under_way:
                 yield under_way.popleft().result()
-            if chunk.failure is not None:  # only the last one has a failure
-                raise chunk.failure
 
     def map_batches(
         self,
@@ -473,13 +453,20 @@ class Predictor:
 
         batch: a pandas DataFrame, a pyarrow Table or RecordBatch, or columns by name (arrays or
         lists); the same kind comes back. To workers of Spark, Dask and Ray Data a `BatchPredictor`
-        can be sent. For the options see `FrameRequest`.
+        can be sent. For the options see `TableRequest`.
         """
-        from litotes.prediction.frames import FrameRequest, add_predictions
+        from litotes.prediction.frames import add_predictions
 
-        request = FrameRequest(column, pair, bad_rows, all_probabilities, prefix)
-        answer = partial(self.stream_columns, bad_texts="empty", at_once=False)
-        return add_predictions(batch, self.tasks, answer, request)
+        return add_predictions(
+            batch,
+            self.tasks,
+            partial(self.stream_columns, bad_texts="empty", at_once=False),
+            column=column,
+            pair=pair,
+            bad_rows=bad_rows,
+            all_probabilities=all_probabilities,
+            prefix=prefix,
+        )
 
     def explain(
         self,
@@ -562,12 +549,11 @@ class BatchPredictor:
         if not is_builtin(folder) and folder.exists():
             object.__setattr__(self, "folder", str(folder.resolve()))
 
-    def __call__(self, batch: Any, **options: Any) -> Any:
-        return self.map_batches(batch, **options)
-
     def map_batches(self, batch: Any, **options: Any) -> Any:
         """See `Predictor.map_batches`, which has the same options."""
         return self.predictor().map_batches(batch, **options)
+
+    __call__ = map_batches
 
     def predictor(self) -> Predictor:
         """The model of this process."""
@@ -578,13 +564,9 @@ class BatchPredictor:
 @cache
 def _load(batch_predictor: BatchPredictor, process: int) -> Predictor:
     """process: a fork inherits what was loaded before, but not the threads that compute it."""
-    return Predictor.load(
-        batch_predictor.folder,
-        device=batch_predictor.device,
-        runtime=batch_predictor.runtime,
-        precision=batch_predictor.precision,
-        n_cores=batch_predictor.n_cores,
-    ).for_variety(batch_predictor.variety)
+    how = asdict(batch_predictor)
+    folder, variety = how.pop("folder"), how.pop("variety")
+    return Predictor.load(folder, **how).for_variety(variety)
 
 
 def explain(

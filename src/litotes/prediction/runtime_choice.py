@@ -30,69 +30,48 @@ def choose_runtime(
 
     What the choice needs and is not installed is an error, before anything is loaded.
     """
-    chosen, notes = _choose(folders, device, runtime, precision)
-    if chosen == "torch":
-        _require_torch(folders)
-    return chosen, notes
-
-
-def _choose(
-    folders: Sequence[ModelFolder],
-    device: str | None,
-    runtime: str | None,
-    precision: str | None,
-) -> tuple[str, list[str]]:
     if runtime is not None and runtime not in RUNTIMES:
         raise UserError(unknown_name(runtime, RUNTIMES, "runtime"))
-    if runtime == "onnx" and device not in (None, "cpu"):
-        raise UserError(
-            "The ONNX runtime computes on the CPU: leave --device out, or use --runtime torch."
-        )
-    if precision not in (None, "auto"):
-        if runtime == "onnx":
+    plain = [folder for folder in folders if not has_export(folder)]
+    is_free = precision in (None, "auto")
+    if runtime == "onnx":
+        if device not in (None, "cpu"):
+            raise UserError(
+                "The ONNX runtime computes on the CPU: leave --device out, or use --runtime torch."
+            )
+        if not is_free:
             raise UserError(
                 "An ONNX file has the precision it was exported with: leave --precision out, or use"
                 " --runtime torch."
             )
+        for folder in plain:
+            if is_builtin(folder.path):  # of other models the folder is looked into
+                raise UserError(
+                    f"{name_of(folder.path)} has no ONNX export: use --runtime torch (`pip install"
+                    f" 'litotes[train]'`), or make one where that is installed:"
+                    f" {_export_command(folder)}."
+                )
+        return "onnx", []
+    could_be = runtime is None and is_free and len(plain) < len(folders) and is_cpu(device)
+    if could_be and not plain:
+        return "onnx", []
+    _require_torch(plain)
+    if not could_be:
         return "torch", []
-    if runtime == "onnx":
-        _require_light(folders)
-    if runtime is not None:
-        return runtime, []
-    exported = [folder for folder in folders if has_export(folder)]
-    if not exported or not is_cpu(device):
-        return "torch", []
-    if len(exported) < len(folders):
-        missing = next(folder for folder in folders if folder not in exported)
-        return "torch", [
-            f"Run by torch: {name_of(missing.path)} has no export. Make it with"
-            f" {_export_command(missing)}."
-        ]
-    return "onnx", []
+    name, command = name_of(plain[0].path), _export_command(plain[0])
+    return "torch", [f"Run by torch: {name} has no export. Make it with {command}."]
 
 
-def _require_torch(folders: Sequence[ModelFolder]) -> None:
-    """The sentence names what would do without torch: an export of the model."""
-    missing = next((folder for folder in folders if not has_export(folder)), None)
-    if missing is None:
+def _require_torch(plain: Sequence[ModelFolder]) -> None:
+    """The sentence names what would do without torch: an export of the models that have none."""
+    if not plain:
         require_extra("train", "The torch runtime")
         return
-    where = f"; or export it where that is installed: {_export_command(missing)}"
-    if missing.path == resolve_model(BUILTIN):
+    where = f"; or export it where that is installed: {_export_command(plain[0])}"
+    if plain[0].path == resolve_model(BUILTIN):
         where = ", or, in a source checkout that has it, run `make light` once"
-    name = name_of(missing.path)
+    name = name_of(plain[0].path)
     require_extra("train", f"{name} has no ONNX export, and torch", instead=where)
-
-
-def _require_light(folders: Sequence[ModelFolder]) -> None:
-    """Refuses a built-in model that has no ONNX file; of other models the folder is looked into."""
-    for folder in folders:
-        if is_builtin(folder.path) and not has_export(folder):
-            raise UserError(
-                f"{name_of(folder.path)} has no ONNX export: use --runtime torch (`pip install"
-                f" 'litotes[train]'`), or make one where that is installed:"
-                f" {_export_command(folder)}."
-            )
 
 
 def _export_command(folder: ModelFolder) -> str:

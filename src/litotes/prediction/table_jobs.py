@@ -26,18 +26,17 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
-from functools import cache
+from dataclasses import asdict, astuple, dataclass, replace
+from functools import cache, partial
 from hashlib import sha256
 from io import BytesIO
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from litotes.core.errors import Stopped, UserError, write_errors
 from litotes.core.jobs import Outcome, run_jobs
-from litotes.core.json_text import load_json
-from litotes.core.numbers import require_count
+from litotes.core.json_text import load_json, parse_as
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.ray_jobs import map_on_ray
 from litotes.core.storage import (
@@ -74,10 +73,17 @@ from litotes.prediction.tables import (
 PLAN, RECORDS, BEGUN = "plan.json", "records", "begun"
 _JOINED = "joined"
 _PART = re.compile(rf"part-\d{{5,}}\.({'|'.join(FORMATS)})")
-TYPES = ("bool", "int64", "double")
-"""Arrow's names for the types that columns of JSON keep in Parquet."""
 TEXT = "string"
 _WIDE = "int64 beyond what a double holds exactly"
+_TYPES = {
+    frozenset({"bool"}): "bool",
+    frozenset({"int64"}): "int64",
+    frozenset({_WIDE}): "int64",
+    frozenset({"int64", _WIDE}): "int64",
+    frozenset({"double"}): "double",
+    frozenset({"int64", "double"}): "double",
+}
+"""Arrow's name for the type of a column of JSON, by those of its values."""
 _ROWS_OF_A_FILE = 2000
 """In a part of what becomes one file: what a kill costs, at most."""
 _MAX_ROWS_NAMED = 3  # bad rows in an error message; more are only counted
@@ -94,22 +100,26 @@ def write_record(file: Path, made_from: Mapping[str, Any], **progress: Any) -> N
 
 
 def read_record(
-    file: Path, made_from: Mapping[str, Any], parse: Callable[[Mapping[str, Any]], Progress]
+    file: Path, made_from: Mapping[str, Any], parse: Callable[[Any], Progress]
 ) -> Progress:
-    """The progress of the run that wrote the record, which must be made from the same.
-
-    parse: reads the progress from the record's content, after `made_from` was compared.
-    """
+    """The progress of the run that wrote the record, which must be made from the same."""
     output = file.parent
     try:
         content = load_json(file)
         if content.pop("sha256") != _digest(content):
             raise ValueError("not as it was written")
-        changes = _changes(dict(content["made_from"]), made_from)
+        before = dict(content.pop("made_from"))
+        changes = [name for name, value in made_from.items() if before.get(name) != value]
         if not changes:
             return parse(content)
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise UserError(f"{file} is damaged ({error}). Delete {output} to begin anew.") from error
+    if "input" in changes and isinstance(before.get("input"), list):
+        # the first file that differs; where none does, only their order has changed
+        old, new = before["input"], made_from["input"]
+        odd = [one for one in new if one not in old] + [one for one in old if one not in new]
+        name = (odd or new)[0][0]
+        changes[changes.index("input")] = f"input ({name} has changed, come or gone)"
     raise UserError(
         f"{output} holds answers of an earlier run, which had another"
         f" {' and another '.join(changes)}. Delete it to begin anew, or choose another --out."
@@ -120,24 +130,30 @@ def _digest(content: Mapping[str, Any]) -> str:
     return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    changes = []
-    for name, value in now.items():
-        if before.get(name) == value:
-            continue
-        has_files = name == "input" and isinstance(before.get(name), list)
-        changes.append(_input_change(before[name], value) if has_files else name)
-    return changes
+@dataclass(frozen=True)
+class PartRecord:
+    """The hash of a part as it was written, and what became of its rows."""
+
+    sha256: str
+    tally: Tally
 
 
-def _input_change(before: list[Any], now: list[Any]) -> str:
-    """Names the first file that differs. Files: [name, size, time]."""
-    for file in now:
-        if file not in before:
-            return f"input ({file[0]} has changed, come or gone)"
-    gone = [file for file in before if file not in now]
-    name = gone[0][0] if gone else now[0][0]  # none is gone: only their order has changed
-    return f"input ({name} has changed, come or gone)"
+@dataclass(frozen=True)
+class _PlanFile:
+    """types: see `Layout`. parts: [number of the file, row, line, byte, number of rows] each."""
+
+    types: dict[str, Literal["bool", "int64", "double"]]
+    parts: list[tuple[int, int, int, int, int]]
+
+
+@dataclass(frozen=True)
+class _ManifestFile:
+    """rows, parts: how many were written, in all and by part."""
+
+    litotes: str
+    rows: int
+    parts: dict[str, int]
+    records: dict[str, PartRecord]
 
 
 @dataclass(frozen=True)
@@ -150,7 +166,7 @@ class FolderPlan:
 
     made_from: Mapping[str, Any]
     layout: Layout
-    spans: tuple[Span, ...]
+    spans: Sequence[Span]
     stamps: Mapping[str, tuple[int, int]]
 
     @property
@@ -159,12 +175,9 @@ class FolderPlan:
 
     def parts(self) -> dict[str, Span]:
         """The rows of each part by the name of its file; names sort in the order of the rows."""
-        n_digits = max(5, len(str(len(self.spans) - 1)))
-        format = self.made_from["format"]
-        parts = {}
-        for number, span in enumerate(self.spans):
-            parts[f"part-{number:0{n_digits}d}.{format}"] = span
-        return parts
+        n_digits, format = max(5, len(str(len(self.spans) - 1))), self.layout.request.format
+        numbered = enumerate(self.spans)
+        return {f"part-{number:0{n_digits}d}.{format}": span for number, span in numbered}
 
 
 def resume_or_plan(
@@ -180,63 +193,54 @@ def resume_or_plan(
     layout = request.layout_of(files, tasks)
     if request.format == "parquet":
         layout = replace(layout, is_as_stored=_have_same_types(files, layout.kept))
-    made_from = _made_from(request, layout, files, model)
-    stamps = _stamps(files, made_from)
-    if record.is_file():
-        types, spans = read_record(record, made_from, lambda plan: _parse_plan(plan, files))
-        return FolderPlan(made_from, replace(layout, types=types), spans, stamps)
-    types = _find_types(request, layout.kept, files)
-    spans = tuple(_cut(request, files, watch))
-    if not spans:
-        raise UserError(f"{request.source} has no rows: give at least one text.")
-    write_record(record, made_from, types=types, parts=_format_parts(spans, files))
-    return FolderPlan(made_from, replace(layout, types=types), spans, stamps)
-
-
-def _made_from(
-    request: TableRequest, layout: Layout, files: Sequence[Path], model: Sequence[str]
-) -> dict[str, Any]:
     base = request.source if request.source.is_dir() else request.source.parent
-    stamped = []
-    for file in files:
-        stat = file.stat()
-        stamped.append([file.relative_to(base).as_posix(), stat.st_size, stat.st_mtime_ns])
-    return {
-        "input": stamped,
+    stamps = {str(file): _stamp(file) for file in files}
+    made_from = {
+        "input": [[file.relative_to(base).as_posix(), *stamps[str(file)]] for file in files],
         **request.made_from(layout),
         "number of rows per part": request.n_rows,
         "model": list(model),
     }
-
-
-def _stamps(files: Sequence[Path], made_from: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
-    stamps = {}
-    for file, (_, size, modified) in zip(files, made_from["input"], strict=True):
-        stamps[str(file)] = (size, modified)
-    return stamps
-
-
-def _cut(request: TableRequest, files: Sequence[Path], watch: Watch) -> list[Span]:
-    spans: list[Span] = []
+    if record.is_file():
+        types, spans = read_record(record, made_from, partial(_parse_plan, files))
+        return FolderPlan(made_from, replace(layout, types=types), spans, stamps)
+    types = _find_types(request, layout.kept, files)
+    spans = []
     for place, file in enumerate(files):
         watch("counting rows", place, len(files), file.name)
-        spans += cut_spans(
-            file, n_rows=request.n_rows, needs=request.texts, lenient=request.bad_rows != "stop"
-        )
-    return spans
+        lenient = request.bad_rows != "stop"
+        spans += cut_spans(file, n_rows=request.n_rows, needs=request.texts, lenient=lenient)
+    if not spans:
+        raise UserError(f"{request.source} has no rows: give at least one text.")
+    numbers = {str(file): number for number, file in enumerate(files)}
+    parts = [[numbers[span.file], *astuple(span.start), span.n_rows] for span in spans]
+    write_record(record, made_from, types=types, parts=parts)
+    return FolderPlan(made_from, replace(layout, types=types), spans, stamps)
+
+
+def _parse_plan(files: Sequence[Path], content: Any) -> tuple[Mapping[str, str], list[Span]]:
+    plan = parse_as(_PlanFile, content)
+    if not all(0 <= number < 2**63 for number in chain.from_iterable(plan.parts)):
+        raise ValueError("a number is no count")
+    parts = plan.parts
+    return plan.types, [Span(str(files[n]), Start(*start), rows) for n, *start, rows in parts]
+
+
+def _stamp(file: Path) -> tuple[int, int]:
+    stat = file.stat()
+    return stat.st_size, stat.st_mtime_ns
 
 
 def _have_same_types(files: Sequence[Path], kept: Sequence[str]) -> bool:
-    """Whether all files are Parquet files that agree on the types of these columns."""
+    """Tells whether all files are Parquet files that agree on the types of these columns."""
     types = set()
     for file in files:
         if kind_of(file) != ".parquet":
             return False
         with open_parquet(file) as parquet:
             schema = parquet.schema_arrow
-            if not set(kept) <= set(schema.names):
-                return False
-            types.add(tuple(str(schema.field(name).type) for name in kept))
+            stored = dict(zip(schema.names, map(str, schema.types), strict=True))
+        types.add(tuple(stored.get(name) for name in kept))
     return len(types) == 1
 
 
@@ -255,15 +259,8 @@ def _find_types(
             for name in kept:
                 if (value := row.value(name)) is not None:
                     found[name].add(_type_of(value))
-    types = {}
-    for name, own in found.items():
-        if _WIDE in own and "double" not in own:
-            own = (own - {_WIDE}) | {"int64"}
-        if own == {"int64", "double"}:
-            own = {"double"}
-        if len(own) == 1 and own != {TEXT}:
-            (types[name],) = own
-    return types
+    by_name = {name: _TYPES.get(frozenset(own)) for name, own in found.items()}
+    return {name: type for name, type in by_name.items() if type is not None}
 
 
 def _type_of(value: object) -> str:
@@ -274,26 +271,6 @@ def _type_of(value: object) -> str:
     return "double" if isinstance(value, float) else TEXT
 
 
-def _format_parts(spans: Sequence[Span], files: Sequence[Path]) -> list[list[int]]:
-    """Each part as [number of the file, row, line, byte, number of rows]."""
-    numbers = {str(file): number for number, file in enumerate(files)}
-    return [[numbers[span.file], *astuple(span.start), span.n_rows] for span in spans]
-
-
-def _parse_plan(
-    content: Mapping[str, Any], files: Sequence[Path]
-) -> tuple[dict[str, str], tuple[Span, ...]]:
-    spans = []
-    for part in content["parts"]:
-        number, row, line, offset, n_rows = map(require_count, part)
-        spans.append(Span(str(files[number]), Start(row, line, offset), n_rows))
-    types = dict(content["types"])
-    for type in types.values():
-        if type not in TYPES:
-            raise ValueError(f"{type!r:.40} is no type of a column")
-    return types, tuple(spans)
-
-
 @dataclass(frozen=True)
 class PartJob:
     """What a worker needs to know.
@@ -302,7 +279,6 @@ class PartJob:
     must be the same on every worker. stamp: size and time of the input when its rows were counted.
     """
 
-    request: TableRequest
     predictor: Predictor | BatchPredictor
     model: tuple[str, ...]
     layout: Layout
@@ -310,20 +286,9 @@ class PartJob:
     stamp: tuple[int, int]
     file: Path
 
-
-@dataclass(frozen=True)
-class PartRecord:
-    """The hash of a part as it was written, and what became of its rows."""
-
-    sha256: str
-    tally: Tally
-
-    def as_json(self) -> dict[str, Any]:
-        return {"sha256": self.sha256, "tally": self.tally.as_json()}
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> PartRecord:
-        return cls(str(content["sha256"]), Tally.from_json(content["tally"]))
+    @property
+    def request(self) -> TableRequest:
+        return self.layout.request
 
 
 class _TableReader:
@@ -363,7 +328,10 @@ def predict_part(
     kept = None
     if format == "parquet" and layout.is_as_stored:
         kept = read_arrow(Path(job.span.file), layout.kept, job.span.start.row, job.span.n_rows)
-    _check_unchanged(job)
+    if _stamp(Path(job.span.file)) != job.stamp:
+        raise UserError(
+            f"{job.span.file} has been changed while it was read: begin anew, with another --out."
+        )
     tally, tables, lines = Tally(), [], [header_line(layout, format)]
     for answered in answer_rows(predictor, rows, at_once=False):
         if format == "parquet":
@@ -391,14 +359,6 @@ def _input_rows(job: PartJob, read: Callable[[PartJob], Iterator[Row]]) -> list[
     return rows
 
 
-def _check_unchanged(job: PartJob) -> None:
-    stat = Path(job.span.file).stat()
-    if (stat.st_size, stat.st_mtime_ns) != job.stamp:
-        raise UserError(
-            f"{job.span.file} has been changed while it was read: begin anew, with another --out."
-        )
-
-
 def _parquet_bytes(tables: Sequence[Any]) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -408,16 +368,19 @@ def _parquet_bytes(tables: Sequence[Any]) -> bytes:
     return target.getvalue()
 
 
+def _record_of(part: Path) -> Path:
+    return part.parent / RECORDS / f"{part.name}.json"
+
+
 def write_part_record(part: Path, record: PartRecord) -> None:
-    write_json(part.parent / RECORDS / f"{part.name}.json", record.as_json())
+    write_json(_record_of(part), asdict(record))
 
 
 def read_part_record(part: Path) -> PartRecord | None:
     """What was written with a part; None where that is not known."""
-    file = part.parent / RECORDS / f"{part.name}.json"
     try:
-        return PartRecord.from_json(load_json(file)) if file.is_file() else None
-    except (ValueError, LookupError, TypeError, AttributeError):  # damaged: the part is made again
+        return parse_as(PartRecord, load_json(_record_of(part)))
+    except (OSError, ValueError):  # none, or a damaged one: the part is made again
         return None
 
 
@@ -511,41 +474,47 @@ def predict_to_folder(
     """
     # other processes may have another working directory
     out, request = out.resolve(), replace(request, source=request.source.resolve())
-    _folder_target(request.source, out)
+    _check_target(request.source, out)
     ready = predictor.predictor() if isinstance(predictor, BatchPredictor) else predictor
     model = ready.identities
     with locked(out):
         _check_folder(out)
         plan = resume_or_plan(request, ready.tasks, model, out, watch)
-        found = _find_parts(plan, out, watch)
+        whole, damaged = _find_parts(plan, out, watch)
         jobs = {}
         for name, span in plan.parts().items():
-            if name not in found.whole:
+            if name not in whole:
                 stamp = plan.stamps[span.file]
-                jobs[name] = PartJob(
-                    request, predictor, model, plan.layout, span, stamp, out / name
-                )
-        result = _run(jobs, plan, found, runner, watch)
-        if not result.failures:
-            _write_manifest(plan, result)
-    return result
+                jobs[name] = PartJob(predictor, model, plan.layout, span, stamp, out / name)
+        started = time.monotonic()
+        if jobs:
+            _make_room(out, whole, damaged)
+        failures = _run(jobs, out, runner, watch)
+        seconds = time.monotonic() - started
+        n_answered = sum(job.span.n_rows for name, job in jobs.items() if name not in failures)
+        records = {}
+        for name in plan.parts():
+            if (record := whole.get(name) or read_part_record(out / name)) is not None:
+                records[name] = record
+        tally = Tally()
+        for record in records.values():
+            tally = tally.merge(record.tally)
+        if not failures:
+            _write_manifest(plan, out, records, tally)
+    return FolderResult(out, plan, len(whole), tuple(damaged), n_answered, tally, seconds, failures)
 
 
-@dataclass(frozen=True)
-class _FoundParts:
+def _find_parts(
+    plan: FolderPlan, out: Path, watch: Watch
+) -> tuple[dict[str, PartRecord], list[str]]:
     """The parts that are there: the records of those that are as they were written, and the names
     of the others.
     """
-
-    out: Path
-    whole: dict[str, PartRecord]
-    damaged: tuple[str, ...]
-
-
-def _find_parts(plan: FolderPlan, out: Path, watch: Watch) -> _FoundParts:
-    stated: dict[str, PartRecord] = {}
+    stated: Mapping[str, PartRecord] = {}
     if (out / MANIFEST).is_file():
-        stated = read_record(out / MANIFEST, plan.made_from, _parse_records)
+        stated = read_record(
+            out / MANIFEST, plan.made_from, partial(parse_as, _ManifestFile)
+        ).records
     whole, damaged = {}, []
     names = [name for name in plan.parts() if (out / name).is_file()]
     for place, name in enumerate(names):
@@ -555,51 +524,28 @@ def _find_parts(plan: FolderPlan, out: Path, watch: Watch) -> _FoundParts:
             whole[name] = record
         else:
             damaged.append(name)
-    return _FoundParts(out, whole, tuple(damaged))
+    return whole, damaged
 
 
-def _parse_records(manifest: Mapping[str, Any]) -> dict[str, PartRecord]:
-    return {name: PartRecord.from_json(own) for name, own in manifest["records"].items()}
-
-
-def _run(
-    jobs: dict[str, PartJob], plan: FolderPlan, found: _FoundParts, runner: Runner, watch: Watch
-) -> FolderResult:
-    started = time.monotonic()
-    n_answered, failures = 0, {}
-    for outcome in _outcomes(jobs, found, runner, watch):
-        if outcome.error is None:
-            n_answered += jobs[outcome.name].span.n_rows
-        else:
-            failures[outcome.name] = outcome.error
-    seconds = time.monotonic() - started
-    tally = Tally()
-    for name in plan.parts():
-        record = found.whole.get(name) or read_part_record(found.out / name)
-        if record is not None:
-            tally = tally.merge(record.tally)
-    n_found = len(found.whole)
-    return FolderResult(
-        found.out, plan, n_found, found.damaged, n_answered, tally, seconds, failures
-    )
-
-
-def _outcomes(
-    jobs: dict[str, PartJob], found: _FoundParts, runner: Runner, watch: Watch
-) -> list[Outcome]:
-    out, begun = found.out, found.out / BEGUN
-    shutil.rmtree(begun, ignore_errors=True)  # deaths of an earlier run do not count
-    if not jobs:
-        return []
-    if (out / MANIFEST).is_file():  # it must not vouch for parts that are missing
-        for name, record in found.whole.items():
+def _make_room(out: Path, whole: Mapping[str, PartRecord], damaged: Sequence[str]) -> None:
+    """Takes away what must not vouch for parts that are missing, and those that are damaged."""
+    if (out / MANIFEST).is_file():
+        for name, record in whole.items():
             write_part_record(out / name, record)
         (out / MANIFEST).unlink()
-    for name in found.damaged:
+    for name in damaged:
         (out / name).unlink()
+
+
+def _run(jobs: dict[str, PartJob], out: Path, runner: Runner, watch: Watch) -> dict[str, str]:
+    """Does the jobs; why those that failed did, by name."""
+    begun = out / BEGUN
+    shutil.rmtree(begun, ignore_errors=True)  # deaths of an earlier run do not count
+    if not jobs:
+        return {}
     make_folder(begun)
     try:
-        return list(runner(jobs, begun, watch))
+        outcomes = list(runner(jobs, begun, watch))
     except (KeyboardInterrupt, Stopped) as error:
         n_left = sum(not job.file.is_file() for job in jobs.values())
         raise Stopped(
@@ -608,31 +554,23 @@ def _outcomes(
         ) from error
     finally:
         shutil.rmtree(begun, ignore_errors=True)
+    return {one.name: one.error for one in outcomes if one.error is not None}
 
 
-def _write_manifest(plan: FolderPlan, result: FolderResult) -> None:
-    out = result.out
+def _write_manifest(
+    plan: FolderPlan, out: Path, records: Mapping[str, PartRecord], tally: Tally
+) -> None:
     if not (out / MANIFEST).is_file():  # otherwise nothing was left to do
-        records = {}
-        for name in plan.parts():
-            record = read_part_record(out / name)
-            assert record is not None, "it was written with its part"
-            records[name] = record.as_json()
-        write_record(
-            out / MANIFEST,
-            plan.made_from,
-            litotes=__version__,
-            rows=result.tally.n_written,
-            parts={name: record["tally"]["n_written"] for name, record in records.items()},
-            records=records,
-        )
+        written = {name: record.tally.n_written for name, record in records.items()}
+        content = _ManifestFile(__version__, tally.n_written, written, dict(records))
+        write_record(out / MANIFEST, plan.made_from, **asdict(content))
     shutil.rmtree(out / RECORDS, ignore_errors=True)
 
 
-def _folder_target(source: Path, out: Path) -> None:
+def _check_target(source: Path, out: Path) -> None:
     if out.is_file():
         raise UserError(f"{out} is a file; --out needs a folder for the parts.")
-    if source.is_dir() and (out == source.resolve() or source.resolve() in out.parents):
+    if source.is_dir() and (out == source or source in out.parents):
         raise UserError(
             f"{out} lies in the folder that is read, {source}: its parts would be read as tables."
             " Choose another --out."

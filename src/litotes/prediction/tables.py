@@ -11,17 +11,18 @@ import csv
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import astuple, dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
 from io import StringIO
 from itertools import compress
+from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from litotes.core.errors import UserError
 from litotes.core.json_text import to_json
-from litotes.core.numbers import counted, require_count
+from litotes.core.numbers import counted
 from litotes.core.registry import pick
 from litotes.core.storage import Target, find_target
 from litotes.core.text import guard_formula
@@ -40,7 +41,7 @@ from litotes.prediction.answers import (
 from litotes.prediction.frames import arrow_array
 
 if TYPE_CHECKING:
-    from litotes.prediction.predictor import Predictor
+    from litotes.prediction.predictor import Asked, Predictor
 
 FORMATS = ("parquet", "jsonl", "csv")
 ROWS_PER_PART = 5000
@@ -52,9 +53,6 @@ PREFIX = "predicted_"
 """Before the names of the answers' columns, where the table has such names itself."""
 _N_PROBLEMS = 3
 """Problems that are told one by one; more are only counted."""
-
-Asked = str | tuple[str, str] | BadText
-"""What the model is asked about: a text, a text and a second one, or why neither can be read."""
 
 
 @dataclass(frozen=True)
@@ -126,15 +124,7 @@ class TableRequest:
     def lay_out(self, kept: tuple[str, ...], tasks: Mapping[str, Task]) -> Layout:
         """What the rows of the output hold, with these columns of the input."""
         for prefix in ("", PREFIX) if self.prefix is None else (self.prefix,):
-            layout = Layout(
-                kept,
-                tasks,
-                self.texts,
-                all_probabilities=self.all_probabilities,
-                prefix=prefix,
-                keep_formulas=self.keep_formulas,
-                bad_rows=self.bad_rows,
-            )
+            layout = Layout(self, kept, tasks, prefix)
             taken = [column.name for column in layout.answers if column.name in kept]
             if not taken:
                 return layout
@@ -157,19 +147,17 @@ class TableRequest:
     def check_columns(self, file: Path, names: Sequence[str]) -> None:
         """Refuses a table without the columns that are read or kept."""
         known = ", ".join(filter(None, names))
-        if self.column not in names:
-            raise UserError(
-                f"{file}: there is no column {self.column!r}. Known: {known}. Say which holds the"
-                f" texts: --column {find_text_column(file) or 'NAME'}."
-            )
-        if self.pair is not None and self.pair not in names:
-            raise UserError(
-                f"{file}: there is no column {self.pair!r}. Known: {known}. Say which holds the"
-                " second texts: --pair NAME."
-            )
-        for name in self.columns or ():
-            if name not in names:
-                raise UserError(f"{file}: there is no column {name!r} to keep. Known: {known}.")
+        pair = () if self.pair is None else (self.pair,)
+        for name in (self.column, *pair, *(self.columns or ())):
+            if name in names:
+                continue
+            advice = "Choose others: --columns LIST."
+            if name == self.column:
+                own = find_text_column(file) or "NAME"
+                advice = f"Say which holds the texts: --column {own}."
+            elif name == self.pair:
+                advice = "Say which holds the second texts: --pair NAME."
+            raise UserError(f"{file}: there is no column {name!r}. Known: {known}. {advice}")
 
     def check_target(self, out: Path) -> Target:
         """Where predictions for this table go; it must not be the table itself."""
@@ -214,24 +202,21 @@ class InputRow:
 class Layout:
     """What the rows of an output hold: columns of the input, then those of the answers.
 
-    kept: the columns of the input. texts: those of them that hold texts. types: Arrow's names for
-    the types that kept columns have in Parquet; without one, a column is text. is_as_stored:
-    whether they have those of the Parquet file they come from. For the others see `TableRequest`.
+    kept: the columns of the input. prefix: before the names of the answers' columns. types: Arrow's
+    names for the types that kept columns have in Parquet; without one, a column is text.
+    is_as_stored: whether they have those of the Parquet file they come from.
     """
 
+    request: TableRequest
     kept: tuple[str, ...]
     tasks: Mapping[str, Task]
-    texts: tuple[str, ...] = ("text",)
+    prefix: str = ""
     types: Mapping[str, str] = field(default_factory=dict)
     is_as_stored: bool = False
-    all_probabilities: bool = False
-    prefix: str = ""
-    keep_formulas: bool = False
-    bad_rows: str = "empty"
 
-    def notes(self, asked: str | None) -> list[str]:
-        """What the user should know of the names. asked: the prefix that was asked for."""
-        if asked is not None or not self.prefix:
+    def notes(self) -> list[str]:
+        """What the user should know of the names."""
+        if self.prefix in ("", self.request.prefix):
             return []
         return [
             f"The table has columns with the names of answers, so these begin with {self.prefix}:"
@@ -241,7 +226,7 @@ class Layout:
     @cached_property
     def answers(self) -> list[Column]:
         return make_columns(
-            self.tasks, all_probabilities=self.all_probabilities, prefix=self.prefix
+            self.tasks, all_probabilities=self.request.all_probabilities, prefix=self.prefix
         )
 
     @property
@@ -259,7 +244,7 @@ class AnsweredRows:
 
     def written(self, layout: Layout) -> list[bool]:
         """Which of them are part of the output: all, unless bad ones are left out."""
-        if layout.bad_rows != "skip":
+        if layout.request.bad_rows != "skip":
             return [True] * len(self.kept)
         return [place not in self.answers.problems for place in range(len(self.kept))]
 
@@ -310,22 +295,8 @@ class Tally:
         )
 
     def merge(self, other: Tally) -> Tally:
-        return Tally(
-            self.n_read + other.n_read,
-            self.n_written + other.n_written,
-            self.n_bad + other.n_bad,
-            self.n_unreadable + other.n_unreadable,
-            (*self.problems, *other.problems)[:_N_PROBLEMS],
-        )
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Tally:
-        names = ("n_read", "n_written", "n_bad", "n_unreadable")
-        counts = {name: require_count(content[name]) for name in names}
-        return cls(**counts, problems=tuple(map(str, content["problems"])))
+        *counts, problems = map(add, astuple(self), astuple(other))
+        return Tally(*counts, problems[:_N_PROBLEMS])
 
     def sentences(self, bad_rows: str) -> list[str]:
         """What the user should know. bad_rows: see `BAD_ROWS`."""
@@ -349,7 +320,7 @@ def header_line(layout: Layout, format: str) -> str:
     if format != "csv":
         return ""
     names = layout.names
-    return _csv_lines([names if layout.keep_formulas else map(guard_formula, names)])
+    return _csv_lines([names if layout.request.keep_formulas else map(guard_formula, names)])
 
 
 def row_lines(layout: Layout, format: str, rows: AnsweredRows) -> str:
@@ -359,7 +330,7 @@ def row_lines(layout: Layout, format: str, rows: AnsweredRows) -> str:
     columns: list[list[Any]] = [_kept_cells(name, layout, rows) for name in layout.kept]
     for column in layout.answers:
         cells = rows.answers.cells(column)
-        if column.kind == STRING and not layout.keep_formulas:
+        if column.kind == STRING and not layout.request.keep_formulas:
             cells = [guard_formula(cell or "") for cell in cells]
         columns.append(cells)
     known = set(layout.kept)
@@ -402,9 +373,9 @@ def _arrow_cells(name: str, layout: Layout, rows: AnsweredRows) -> Any:
 
 def _kept_cells(name: str, layout: Layout, rows: AnsweredRows) -> list[str]:
     cells = [cell_text(kept.get(name)) for kept in rows.kept]
-    if layout.keep_formulas:
+    if layout.request.keep_formulas:
         return cells
-    return list(map(guard_formula if name in layout.texts else _guard_unless_number, cells))
+    return list(map(guard_formula if name in layout.request.texts else _guard_unless_number, cells))
 
 
 def cell_text(value: object) -> str:
