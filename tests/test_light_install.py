@@ -278,7 +278,7 @@ def test_extras_are_those_of_the_package(root: Path) -> None:
 
     for extra, modules in errors.EXTRAS.items():
         assert set(modules) <= packages(extra), extra
-    assert set({one["needs"] for one in COMMANDS.values() if "needs" in one}) <= set(errors.EXTRAS)
+    assert {one["needs"] for one in COMMANDS.values() if "needs" in one} <= set(errors.EXTRAS)
     plain = {line.split(">")[0] for line in project["dependencies"]}
     assert plain == {"onnxruntime", "tokenizers", "jinja2", "numpy", "pydantic", "rich"}
     assert not plain & set(ABSENT)
