@@ -25,7 +25,7 @@ def test_the_promised_names_are_there() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_name_is_loaded_and_documented(name: str) -> None:
     value = getattr(litotes, name)
-    assert value.__name__ == name
+    assert callable(value)
     assert value.__doc__
 
 
@@ -56,7 +56,9 @@ def test_every_name_is_on_the_page(root: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", ["litotes", "litotes.api.functions"])
+@pytest.mark.parametrize(
+    "module", ["litotes", "litotes.encoder.pretrained", "litotes.evaluation.evaluate"]
+)
 def test_examples_run(module: str) -> None:
     result = doctest.testmod(import_module(module))
     assert result.attempted

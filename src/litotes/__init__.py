@@ -16,20 +16,19 @@ TYPE_CHECKING = False  # type checkers take it as True; importing `typing` would
 if TYPE_CHECKING:
     from typing import Any
 
-    from litotes.api.functions import calibrate as calibrate
-    from litotes.api.functions import evaluate as evaluate
-    from litotes.api.functions import evaluate_words as evaluate_words
-    from litotes.api.functions import export as export
-    from litotes.api.functions import load_encoder as load_encoder
-    from litotes.api.functions import pull as pull
-    from litotes.api.functions import push as push
     from litotes.api.functions import train as train
     from litotes.api.functions import train_words as train_words
     from litotes.core.errors import UserError as UserError
     from litotes.core.values import Prediction as Prediction
     from litotes.data.corpus import Corpus as Corpus
     from litotes.data.sources import load_corpus as load_corpus
+    from litotes.encoder.pretrained import load_encoder as load_encoder
+    from litotes.evaluation.evaluate import evaluate as evaluate
+    from litotes.evaluation.unsure import calibrate as calibrate
     from litotes.explanation.explanation import Explanation as Explanation
+    from litotes.exporting.export import export as export
+    from litotes.model.hub import pull as pull
+    from litotes.model.hub import push as push
     from litotes.prediction.predictor import BatchPredictor as BatchPredictor
     from litotes.prediction.predictor import Predictor as Predictor
     from litotes.prediction.predictor import explain as explain
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from litotes.pruning.exits import add_exits as add_exits
     from litotes.training.recipe import Recipe as Recipe
     from litotes.training.tagging.tagger import Tagger as Tagger
+    from litotes.training.tagging.tagger import evaluate_words as evaluate_words
 
 _MODULES = {
     "BatchPredictor": "litotes.prediction.predictor",
@@ -48,16 +48,16 @@ _MODULES = {
     "Tagger": "litotes.training.tagging.tagger",
     "UserError": "litotes.core.errors",
     "add_exits": "litotes.pruning.exits",
-    "calibrate": "litotes.api.functions",
-    "evaluate": "litotes.api.functions",
-    "evaluate_words": "litotes.api.functions",
+    "calibrate": "litotes.evaluation.unsure",
+    "evaluate": "litotes.evaluation.evaluate",
+    "evaluate_words": "litotes.training.tagging.tagger",
     "explain": "litotes.prediction.predictor",
-    "export": "litotes.api.functions",
+    "export": "litotes.exporting.export",
     "load_corpus": "litotes.data.sources",
-    "load_encoder": "litotes.api.functions",
+    "load_encoder": "litotes.encoder.pretrained",
     "prune": "litotes.pruning.choice",
-    "pull": "litotes.api.functions",
-    "push": "litotes.api.functions",
+    "pull": "litotes.model.hub",
+    "push": "litotes.model.hub",
     "train": "litotes.api.functions",
     "train_words": "litotes.api.functions",
 }

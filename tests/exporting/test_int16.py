@@ -10,9 +10,9 @@ import pytest
 import torch
 from tiny_exports import encoder_of, model_of, session_of, text_of
 
-from litotes.api.functions import export
 from litotes.core.errors import UserError
 from litotes.encoder.tokenizer import Pieces
+from litotes.exporting.export import export
 from litotes.exporting.model_graph import build_onnx
 from litotes.model.checkpoint import Model
 from litotes.model.runtime import compute_logits

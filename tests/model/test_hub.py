@@ -19,7 +19,7 @@ from litotes.encoder import pretrained
 from litotes.model.checkpoint import save_model, save_parts
 from litotes.model.exits import TABLE
 from litotes.model.folder import Manifest, open_model
-from litotes.model.hub import TRAVELS, pull_model, push_model
+from litotes.model.hub import TRAVELS, pull, push
 from litotes.prediction.predictor import Predictor
 
 NAME = "somebody/tiny"
@@ -57,13 +57,13 @@ def same_answers(one: Path, other: Path) -> bool:
 
 
 def test_a_folder_comes_back_and_answers_the_same(hub: FakeHub, mine: Path, tmp_path: Path) -> None:
-    pushed = push_model(mine, NAME, endpoint=hub.endpoint)
+    pushed = push(mine, NAME, endpoint=hub.endpoint)
     assert set(pushed.left_out) == {"weights.pt", "model.onnx", "export.json", "modeling.py"}
     files = hub.files(NAME)
     assert all(path.endswith(TRAVELS) for path in files)
     assert {"README.md", "litotes.json", "model.safetensors", MANIFEST} <= set(files)
     assert hub.repositories[NAME]["private"] is True
-    pulled = pull_model(NAME, tmp_path / "theirs", endpoint=hub.endpoint)
+    pulled = pull(NAME, tmp_path / "theirs", endpoint=hub.endpoint)
     assert pulled.revision == pushed.revision
     assert set(pulled.files) == set(files) == set(pushed.files)
     assert pulled.notes == ()
@@ -72,13 +72,13 @@ def test_a_folder_comes_back_and_answers_the_same(hub: FakeHub, mine: Path, tmp_
 
 
 def test_a_revision_is_pulled_as_it_was(hub: FakeHub, mine: Path, tmp_path: Path) -> None:
-    first = push_model(mine, NAME, endpoint=hub.endpoint)
+    first = push(mine, NAME, endpoint=hub.endpoint)
     (mine / "README.md").write_text("# Another card\n")
-    second = push_model(mine, NAME, endpoint=hub.endpoint)
+    second = push(mine, NAME, endpoint=hub.endpoint)
     assert first.revision != second.revision
     old, new = tmp_path / "old", tmp_path / "new"
-    pull_model(f"{NAME}@{first.revision}", old, endpoint=hub.endpoint)
-    pull_model(NAME, new, endpoint=hub.endpoint)
+    pull(f"{NAME}@{first.revision}", old, endpoint=hub.endpoint)
+    pull(NAME, new, endpoint=hub.endpoint)
     assert (new / "README.md").read_text() == "# Another card\n" != (old / "README.md").read_text()
 
 
@@ -86,9 +86,9 @@ def test_a_folder_of_several_models(hub: FakeHub, trained_folder: Path, tmp_path
     whole = tmp_path / "whole"
     shutil.copytree(trained_folder, whole / "sentiment")
     save_parts(["sentiment"], whole)
-    push_model(whole, NAME, endpoint=hub.endpoint)
+    push(whole, NAME, endpoint=hub.endpoint)
     assert "sentiment/model.safetensors" in hub.files(NAME)
-    pull_model(NAME, tmp_path / "back", endpoint=hub.endpoint)
+    pull(NAME, tmp_path / "back", endpoint=hub.endpoint)
     assert len(open_model(tmp_path / "back").parts) == 1
     assert same_answers(whole, tmp_path / "back")
 
@@ -98,16 +98,16 @@ def test_a_table_travels_with_its_model(
 ) -> None:
     folder, theirs = tmp_path / "early", tmp_path / "theirs"
     save_model(with_table(model_of(tiny), (1,), threshold=0.6), folder, card="# Early\n")
-    assert push_model(folder, NAME, endpoint=hub.endpoint).left_out == ()
-    pull_model(NAME, theirs, endpoint=hub.endpoint)
+    assert push(folder, NAME, endpoint=hub.endpoint).left_out == ()
+    pull(NAME, theirs, endpoint=hub.endpoint)
     assert (theirs / TABLE).read_bytes() == (folder / TABLE).read_bytes()
     assert same_answers(folder, theirs)
     hub.put(NAME, TABLE, hub.files(NAME)[TABLE] + b" ")
     with pytest.raises(UserError, match=rf"{TABLE} of somebody/tiny is not the file"):
-        pull_model(NAME, tmp_path / "changed", endpoint=hub.endpoint)
+        pull(NAME, tmp_path / "changed", endpoint=hub.endpoint)
     (folder / TABLE).unlink()
     with pytest.raises(UserError, match="missing"):
-        push_model(folder, NAME, endpoint=hub.endpoint)
+        push(folder, NAME, endpoint=hub.endpoint)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", TABLE])
@@ -116,12 +116,12 @@ def test_a_list_without_what_decides_is_refused(
 ) -> None:
     folder, theirs = tmp_path / "early", tmp_path / "theirs"
     save_model(with_table(model_of(tiny), (1,), threshold=0.6), folder, card="")
-    push_model(folder, NAME, endpoint=hub.endpoint)
+    push(folder, NAME, endpoint=hub.endpoint)
     stated = json.loads(hub.files(NAME)[MANIFEST])["files"]
     del stated[name]
     hub.put(NAME, MANIFEST, json.dumps(Manifest(stated).as_json()).encode())
     with pytest.raises(UserError, match=f"lists no {name}"):
-        pull_model(NAME, theirs, endpoint=hub.endpoint)
+        pull(NAME, theirs, endpoint=hub.endpoint)
     assert not theirs.exists()
 
 
@@ -129,21 +129,21 @@ def test_a_list_without_what_decides_is_refused(
 def test_what_decides_an_answer_must_be_what_was_pushed(
     hub: FakeHub, mine: Path, tmp_path: Path, name: str
 ) -> None:
-    push_model(mine, NAME, endpoint=hub.endpoint)
+    push(mine, NAME, endpoint=hub.endpoint)
     hub.put(NAME, name, hub.files(NAME)[name] + b" ")
     with pytest.raises(UserError, match=rf"{name} of somebody/tiny is not the file"):
-        pull_model(NAME, tmp_path / "theirs", endpoint=hub.endpoint)
+        pull(NAME, tmp_path / "theirs", endpoint=hub.endpoint)
     assert not (tmp_path / "theirs").exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine"]
     (mine / name).write_bytes((mine / name).read_bytes() + b" ")
     with pytest.raises(UserError, match="not the file that was saved"):
-        push_model(mine, NAME, endpoint=hub.endpoint)
+        push(mine, NAME, endpoint=hub.endpoint)
 
 
 def test_a_card_may_be_edited_on_the_hub(hub: FakeHub, mine: Path, tmp_path: Path) -> None:
-    push_model(mine, NAME, endpoint=hub.endpoint)
+    push(mine, NAME, endpoint=hub.endpoint)
     hub.put(NAME, "README.md", b"# Mine\n")
-    pulled = pull_model(NAME, tmp_path / "theirs", endpoint=hub.endpoint)
+    pulled = pull(NAME, tmp_path / "theirs", endpoint=hub.endpoint)
     assert pulled.notes == ("README.md was edited after the model was pushed.",)
     assert (tmp_path / "theirs" / "README.md").read_bytes() == b"# Mine\n"
 
@@ -152,22 +152,22 @@ def test_a_card_may_be_edited_on_the_hub(hub: FakeHub, mine: Path, tmp_path: Pat
 def test_what_may_not_travel_is_not_fetched(
     hub: FakeHub, mine: Path, tmp_path: Path, name: str
 ) -> None:
-    push_model(mine, NAME, endpoint=hub.endpoint)
+    push(mine, NAME, endpoint=hub.endpoint)
     stated = json.loads(hub.files(NAME)[MANIFEST])["files"]
     hub.put(NAME, MANIFEST, json.dumps(Manifest({**stated, name: "0" * 64}).as_json()).encode())
     hub.put(NAME, name, b"x")
     hub.asked.clear()
     with pytest.raises(UserError, match="nothing was pulled"):
-        pull_model(NAME, tmp_path / "theirs", endpoint=hub.endpoint)
+        pull(NAME, tmp_path / "theirs", endpoint=hub.endpoint)
     assert not any(Path(name).name in one for one in hub.asked)
     assert not (tmp_path / "theirs").exists()
 
 
 def test_other_files_of_a_repository_stay_there(hub: FakeHub, mine: Path, tmp_path: Path) -> None:
-    push_model(mine, NAME, endpoint=hub.endpoint)
+    push(mine, NAME, endpoint=hub.endpoint)
     hub.put(NAME, "pytorch_model.bin", b"pickled")
     hub.put(NAME, "more.json", b"{}")
-    pull_model(NAME, tmp_path / "theirs", endpoint=hub.endpoint)
+    pull(NAME, tmp_path / "theirs", endpoint=hub.endpoint)
     present = {path.name for path in (tmp_path / "theirs").iterdir()}
     assert not present & {"pytorch_model.bin", "more.json"}
 
@@ -176,25 +176,25 @@ def test_other_files_of_a_repository_stay_there(hub: FakeHub, mine: Path, tmp_pa
 def test_a_repository_without_a_file_is_refused(
     hub: FakeHub, mine: Path, tmp_path: Path, file: str
 ) -> None:
-    push_model(mine, NAME, endpoint=hub.endpoint)
+    push(mine, NAME, endpoint=hub.endpoint)
     hub.put(NAME, file, None)
     with pytest.raises(UserError, match="no litotes model folder"):
-        pull_model(NAME, tmp_path / "theirs", endpoint=hub.endpoint)
+        pull(NAME, tmp_path / "theirs", endpoint=hub.endpoint)
     assert not (tmp_path / "theirs").exists()
 
 
 def test_names_and_folders_are_checked_first(hub: FakeHub, mine: Path, tmp_path: Path) -> None:
     for name in ("tiny", "a/b/c", "../tiny", "somebody/", "some body/x"):
         with pytest.raises(UserError, match="OWNER/NAME"):
-            push_model(mine, name, endpoint=hub.endpoint)
+            push(mine, name, endpoint=hub.endpoint)
         with pytest.raises(UserError, match="OWNER/NAME"):
-            pull_model(name, tmp_path / "theirs", endpoint=hub.endpoint)
+            pull(name, tmp_path / "theirs", endpoint=hub.endpoint)
     with pytest.raises(UserError, match="without @"):
-        push_model(mine, f"{NAME}@main", endpoint=hub.endpoint)
+        push(mine, f"{NAME}@main", endpoint=hub.endpoint)
     with pytest.raises(UserError, match="not empty"):
-        pull_model(NAME, mine, endpoint=hub.endpoint)
+        pull(NAME, mine, endpoint=hub.endpoint)
     with pytest.raises(UserError, match="could not be pulled"):
-        pull_model("no/body", tmp_path / "theirs", endpoint=hub.endpoint)
+        pull("no/body", tmp_path / "theirs", endpoint=hub.endpoint)
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 

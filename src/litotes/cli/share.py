@@ -13,12 +13,12 @@ from litotes.core.errors import UserError
 from litotes.core.numbers import counted
 from litotes.core.storage import find_target, write_json
 from litotes.evaluation.shared_task import ANSWER, TASKS, answer, score_files, write_submission
+from litotes.model import hub
 from litotes.model.builtin import BUILTIN
-from litotes.model.hub import pull_model, push_model
 
 
 def push(options: argparse.Namespace) -> None:
-    pushed = push_model(
+    pushed = hub.push(
         options.model, options.name, private=not options.public, message=options.message
     )
     say([f"Not uploaded: {', '.join(pushed.left_out)}."] if pushed.left_out else [])
@@ -33,7 +33,7 @@ def push(options: argparse.Namespace) -> None:
 
 def pull(options: argparse.Namespace) -> None:
     with progress() as watch:
-        pulled = pull_model(options.name, options.out, watch=watch)
+        pulled = hub.pull(options.name, options.out, watch=watch)
     say(pulled.notes)
     if options.json:
         print_json(pulled.as_json())

@@ -287,9 +287,15 @@ class Pretrained:
         return one_line(self, name=self.name, n_layers=spec.n_layers, width=spec.width)
 
 
-def load(name: str, *, max_pieces: int | None = None, **choices: Any) -> Pretrained:
-    """The encoder called `name`, in evaluation mode. choices: of the seams of attention, as
-    `EncoderSpec` names them.
+def load(name: str = "minilm", *, max_pieces: int | None = None, **choices: Any) -> Pretrained:
+    """Reads a pretrained encoder, in evaluation mode: one of `litotes encoders list`, a folder of
+    Hugging Face's, or OWNER/NAME@REVISION.
+
+    max_pieces: where texts are cut; None: at the longest the encoder can read, at most 512.
+    choices: of the seams of attention, as `EncoderSpec` names them.
+
+    >>> load().encoder.spec.n_layers
+    6
     """
     folder, label, sha256 = find_encoder(name)
     spec = replace(_read_spec(folder), **choices)
@@ -307,6 +313,10 @@ def load(name: str, *, max_pieces: int | None = None, **choices: Any) -> Pretrai
     tokenizer = read_tokenizer(folder, spec, max_pieces=max_pieces)
     # a model is kept as a difference only from what every installation has
     return Pretrained(encoder.eval(), tokenizer, label, sha256 if name in BUNDLED else None)
+
+
+load_encoder = load
+"""Its public name."""
 
 
 def bundled_tensors(name: str, *, sha256: str) -> dict[str, Tensor]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from itertools import compress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from litotes.core.registry import grouped
 from litotes.core.text import one_line
 from litotes.core.values import Answer, Example, Prediction, Task
 from litotes.data.corpus import ALL, NAMELESS, Corpus, cell_of
+from litotes.data.sources import load_corpus
 from litotes.evaluation.reliability import (
     Reliability,
     RiskCoverage,
@@ -34,7 +37,7 @@ from litotes.evaluation.scores import (
     score_several,
 )
 from litotes.evaluation.significance import Difference, Tested, correct, difference
-from litotes.model.folder import ModelFolder, text_hash
+from litotes.model.folder import ModelFolder, read_trained_texts, text_hash
 from litotes.prediction.answers import known_varieties
 from litotes.prediction.predictor import Predictor
 
@@ -193,10 +196,38 @@ def _predict(predictor: Predictor, examples: Sequence[Example], watch: Watch) ->
 
 
 def evaluate(
-    predictor: Predictor, corpus: Corpus, *, seed: int = 0, watch: Watch = ignore_progress
+    model: Predictor | str | Path,
+    data: Corpus | str,
+    *,
+    seed: int = 0,
+    device: str | None = None,
+    runtime: str | None = None,
+    watch: Watch = ignore_progress,
 ) -> tuple[CellScores, ...]:
-    """Scores per task: over the whole corpus first, then by cell when there are several."""
-    return score_cells(predict_corpus(predictor, corpus, watch=watch), corpus, seed=seed)
+    """Scores a model, with 95 % intervals: over all texts first, then by cell if there are several.
+
+    model: a loaded predictor, a model folder, or the name of a built-in model. data: a `Corpus`,
+    all of whose texts are scored, or a source such as `sampler`: its test split, or, without one,
+    the texts that the model of a folder was not trained on, with a warning that says so.
+
+    >>> from litotes import load_corpus
+    >>> rows = evaluate("builtin", load_corpus("sampler").where(variety="en-UK", split="test"))
+    >>> rows[0].cell, rows[0].scores.task
+    ('all', 'sentiment')
+    """
+    corpus = fair_texts(data, model) if isinstance(data, str) else data
+    if not isinstance(model, Predictor):
+        model = Predictor.load(model, device=device, runtime=runtime)
+    return score_cells(predict_corpus(model, corpus, watch=watch), corpus, seed=seed)
+
+
+def fair_texts(source: str, model: Predictor | str | Path) -> Corpus:
+    """The texts to score a model on; what the caller's caller should know is a warning there."""
+    trained_on = None if isinstance(model, Predictor) else read_trained_texts(model)
+    corpus = select_fair_texts(load_corpus(source), trained_on)
+    for note in corpus.notes:
+        warnings.warn(note, stacklevel=3)
+    return corpus
 
 
 def score_cells(

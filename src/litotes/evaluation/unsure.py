@@ -17,6 +17,7 @@ from litotes.data.corpus import Corpus
 from litotes.evaluation.evaluate import (
     Predictions,
     TaskPredictions,
+    fair_texts,
     predict_corpus,
     split_by_cell,
 )
@@ -61,6 +62,31 @@ def folder_to_calibrate(model: str | Path | ModelFolder, out: Path | None) -> It
         more = [export_folder(folder) / name for name in (FILE, NOTE)]
     with whole_copy(folder, out, more=more) as target:
         yield target
+
+
+def calibrate(
+    model: str | Path,
+    data: Corpus | str,
+    *,
+    coverage: float = 0.9,
+    by_variety: bool = False,
+    out: str | Path | None = None,
+    device: str | None = None,
+    runtime: str | None = None,
+    watch: Watch = ignore_progress,
+) -> UnsureResult:
+    """Lets a model answer "unsure": from then on `Answer.labels` holds the truth with a probability
+    of `coverage`, on texts like these; with `by_variety`, in each variety that has enough texts.
+
+    The bounds are written into the model folder, or into a copy (`out`), and are read when it is
+    loaded the next time. Of a source, the texts that `evaluate` would score are used.
+    """
+    corpus = fair_texts(data, model) if isinstance(data, str) else data
+    with folder_to_calibrate(model, None if out is None else Path(out)) as folder:
+        predictor = Predictor.load(folder, device=device, runtime=runtime)
+        return calibrate_folder(
+            folder, predictor, corpus, coverage=coverage, by_variety=by_variety, watch=watch
+        )
 
 
 def calibrate_folder(

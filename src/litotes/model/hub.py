@@ -83,7 +83,7 @@ class OnHub:
         }
 
 
-def push_model(
+def push(
     model: str | Path | ModelFolder,
     name: str,
     *,
@@ -127,7 +127,7 @@ def push_model(
     return OnHub(repository, commit.oid, folder.path, tuple(contents), tuple(left_out))
 
 
-def pull_model(
+def pull(
     name: str,
     out: str | Path,
     *,

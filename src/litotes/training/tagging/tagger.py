@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import overload
 
 from litotes.core.errors import UserError
 from litotes.core.machine import choose_device
+from litotes.core.progress import Watch, ignore_progress
 from litotes.core.registry import pick
 from litotes.core.text import one_line
 from litotes.core.values import BadText, Stretch, Task, WordAnswer, WordPrediction
@@ -25,7 +27,9 @@ from litotes.encoder.packing import Window
 from litotes.model.checkpoint import SavedWordModel, load_word_model
 from litotes.model.folder import ModelFolder
 from litotes.prediction.predictor import BAD_TEXTS, find_problems, written_text
-from litotes.training.tagging.answers import TextAnswers, answer_texts, make_windows
+from litotes.training.tagging.answers import TextAnswers, answer_texts, fair_words, make_windows
+from litotes.training.tagging.answers import evaluate_words as score_words
+from litotes.training.tagging.scores import WordScores
 
 Asked = str | Sequence[str] | BadText
 """A text, the words of one, or why it cannot be read."""
@@ -171,3 +175,22 @@ def _answer(word: CutWord, place: int, answers: TextAnswers, task: Task) -> Word
 def _stretch(text: str, cut: Sequence[CutWord], span: Span, kind: str | None = None) -> Stretch:
     start, end = cut[span[0]].start, cut[span[1] - 1].end
     return Stretch(text[start:end], start, end, *span, kind)
+
+
+def evaluate_words(
+    model: str | Path,
+    data: str,
+    *,
+    seed: int = 0,
+    device: str | None = None,
+    watch: Watch = ignore_progress,
+) -> WordScores:
+    """Scores a model that answers words, with 95 % intervals over texts.
+
+    data: a source of words such as `ud-ewt:PATH`. Its test split is scored, or, without one, the
+    texts that the model was not trained on, with a warning that says so.
+    """
+    tagger, corpus = Tagger.load(model, device=device), fair_words(data, model)
+    for note in corpus.notes:
+        warnings.warn(note, stacklevel=2)
+    return score_words(tagger.network, tagger.model.tokenizer, corpus, seed=seed, watch=watch)
