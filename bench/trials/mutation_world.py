@@ -24,7 +24,7 @@ from litotes.prediction.table_jobs import local_runner, predict_to_folder
 from litotes.prediction.tables import TableRequest
 from litotes.study.plan import read_study
 from litotes.study.runs import execute
-from litotes.training.recipe import read_recipe
+from litotes.training.recipe import Recipe
 from litotes.training.run import train
 
 WORDS = ["great", "bad", "tea", "queue", "love", "hate", "not", "is", "it", "the", "a", "weather"]
@@ -61,7 +61,7 @@ def make_world(folder: Path) -> World:
     recipe_toml = folder / "recipe.toml"
     encoder = _write_encoder(folder / "encoder")
     recipe_toml.write_text(_recipe(encoder, source), "utf-8")
-    recipe = read_recipe(recipe_toml)
+    recipe = Recipe.read(recipe_toml)
     model = train(recipe, folder / "model", device="cpu").folder
     stopped_run = folder / "stopped"
     _stop(lambda watch: train(recipe, stopped_run, device="cpu", watch=watch), after=3)

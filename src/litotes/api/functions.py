@@ -9,11 +9,11 @@ from litotes.core.progress import Watch, ignore_progress
 from litotes.data.corpus import Corpus
 from litotes.training import run
 from litotes.training.course import Run
-from litotes.training.recipe import Recipe, WordRecipe, read_recipe
+from litotes.training.recipe import BaseRecipe, WordRecipe, read_recipe
 
 
 def train(
-    recipe: Recipe | str | Path,
+    recipe: BaseRecipe | str | Path,
     out: str | Path,
     *,
     corpus: Corpus | None = None,
@@ -22,13 +22,14 @@ def train(
     resume: bool = False,
     watch: Watch = ignore_progress,
 ) -> Run:
-    """Trains one classifier into the model folder `out` and tests it, as `litotes train` does.
+    """Trains what a recipe of any kind describes into the folder `out` and tests it, as `litotes
+    train` does.
 
     recipe: a `Recipe`, or the path of a recipe file, with `changes` such as "training.epochs=3".
     corpus: texts to use in place of the recipe's `data.source`.
     resume: continues a run that was stopped, or returns the one that is finished.
     """
-    if not isinstance(recipe, Recipe):
+    if not isinstance(recipe, BaseRecipe):
         recipe = read_recipe(Path(recipe), changes=changes)
     elif changes:
         raise TypeError("changes are for a recipe file; change a Recipe with recipe.changed(…)")

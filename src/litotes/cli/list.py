@@ -76,8 +76,8 @@ def _fields(model: type[BaseModel], prefix: str) -> dict[str, str]:
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
             lines |= _fields(field.annotation, f"{prefix}{name}.")
         else:
-            default = "needed" if field.is_required() else repr(field.default)
-            lines[f"{prefix}{name}"] = f"{default}  {field.description or ''}".strip()
+            words = ["needed" if field.is_required() else repr(field.default), ""]
+            lines[f"{prefix}{name}"] = " ".join(words + (field.description or "").split()).strip()
     return lines
 
 

@@ -18,7 +18,7 @@ from litotes.study.plan import read_study
 from litotes.study.report import Pictures, report_study, write_report
 from litotes.study.runs import execute
 from litotes.study.vocabulary import count_vocabularies
-from litotes.training.recipe import read_recipe
+from litotes.training.recipe import Recipe
 
 
 def study(options: argparse.Namespace) -> None:
@@ -66,7 +66,7 @@ def study(options: argparse.Namespace) -> None:
 
 
 def matrix(options: argparse.Namespace) -> None:
-    recipe = read_recipe(options.recipe, changes=options.changes)
+    recipe = Recipe.read(options.recipe, changes=options.changes)
     first = recipe.seed if options.seed is None else options.seed
     seeds = range(first, first + options.seeds)
     out = Path(options.out or Path("runs") / options.recipe.stem)

@@ -11,26 +11,11 @@ from litotes.cli.display import print_json, print_lines, progress, say
 from litotes.cli.scores import print_scores, print_translation_scores, print_word_scores
 from litotes.cli.tables import print_rows
 from litotes.core.figures import render_figure
-from litotes.core.registry import pick
 from litotes.core.storage import write_bytes
 from litotes.training.course import Run
 from litotes.training.pretraining.course import draw_curve
-from litotes.training.recipe import (
-    BaseRecipe,
-    PretrainRecipe,
-    Recipe,
-    TranslationRecipe,
-    WordRecipe,
-    read_kind,
-)
+from litotes.training.recipe import PretrainRecipe, read_recipe
 from litotes.training.run import train as train_recipe
-
-RECIPES: dict[str, type[BaseRecipe]] = {
-    "classification": Recipe,
-    "tagging": WordRecipe,
-    "span": WordRecipe,
-    "translation": TranslationRecipe,
-}
 
 PRINTERS: dict[str, Callable[[Any], None]] = {
     "classification": print_scores,
@@ -40,9 +25,11 @@ PRINTERS: dict[str, Callable[[Any], None]] = {
 
 
 def train(options: argparse.Namespace) -> None:
-    kind = read_kind(options.recipe, changes=options.changes)
-    recipe = pick(RECIPES, str(kind), "kind of model called")
-    result = _train(recipe.read(options.recipe, changes=options.changes), "model", options)
+    recipe = read_recipe(options.recipe, changes=options.changes)
+    kind = recipe.kind
+    if kind == "pretraining":
+        return pretrain(options)
+    result = _train(recipe, "model", options)
     scores: Any = result.scores
     if options.json and kind == "translation":
         print_json({"model": str(result.folder), **scores})
@@ -53,7 +40,7 @@ def train(options: argparse.Namespace) -> None:
         if kind == "translation":
             scores = scores["test"]
         if scores:  # a note says why there are none
-            PRINTERS.get(str(kind), print_word_scores)(scores)
+            PRINTERS.get(kind, print_word_scores)(scores)
         command = "translate" if kind == "translation" else "predict"
         ask = f'litotes {command} --model {result.folder} "…"'
         print_lines(f"The model is in {result.folder}. Ask it: {ask}")

@@ -31,7 +31,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from litotes.core.errors import UserError
 from litotes.core.registry import unknown_name
@@ -39,18 +39,16 @@ from litotes.data.corpus import Axis
 from litotes.study.published import Published, read_published
 from litotes.training.recipe import (
     Recipe,
+    Table,
     Where,
-    first_problem,
     put,
-    read_changed,
+    read_settings,
     recipe_of,
 )
 
 
-class TestedOn(BaseModel):
+class TestedOn(Table):
     """A `test` entry: which texts the models are tested on, and what the columns are."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     data: str | None = Field(None, description="None: what the model was trained on")
     where: Where = Where()
@@ -63,26 +61,22 @@ class TestedOn(BaseModel):
         return self.name or ", ".join(words for words in selected if isinstance(words, str))
 
 
-class CoverageSettings(BaseModel):
+class CoverageSettings(Table):
     """A `[[coverage]]` entry: corpora whose frequent vocabulary is compared."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
     data: list[str]
     figure: str | None = None
 
 
-class ExperimentSettings(BaseModel):
+class ExperimentSettings(Table):
     """An `[[experiment]]` entry."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
     about: str = Field("", description="a sentence for the report")
     figure: str | None = Field(None, description="of the published file, to compare with")
-    set: dict[str, Any] = {}
-    grid: dict[str, list[Any]] = {}
+    set: dict[str, Any] = Field({})
+    grid: dict[str, list[Any]] = Field({})
     rows: str = Field("data.where.variety", description="the path of the grid that makes the rows")
     compare: str | None = Field(
         None, description="a path of the grid: every value against the first, on the same texts"
@@ -94,13 +88,11 @@ class ExperimentSettings(BaseModel):
             " first table of the same task"
         ),
     )
-    test: list[TestedOn] = [TestedOn()]
+    test: list[TestedOn] = Field([TestedOn()])
 
 
-class StudySettings(BaseModel):
+class StudySettings(Table):
     """The whole file."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
     about: str = ""
@@ -111,10 +103,10 @@ class StudySettings(BaseModel):
     published: str | None = Field(
         None, description="a JSON file of published numbers; relative to the study file"
     )
-    sources: dict[str, str] = {}
-    recipe: dict[str, Any] = {}
-    coverage: list[CoverageSettings] = []
-    experiment: list[ExperimentSettings] = []
+    sources: dict[str, str] = Field({})
+    recipe: dict[str, Any] = Field({})
+    coverage: list[CoverageSettings] = Field([])
+    experiment: list[ExperimentSettings] = Field([])
 
 
 @dataclass(frozen=True)
@@ -185,22 +177,13 @@ class Study:
 
 def read_study(file: Path, *, changes: Sequence[str] = ()) -> Study:
     """Reads a study file, applies `a.b=c` changes, and checks every recipe in it."""
-    settings = _read_settings(file, changes)
+    settings = StudySettings.of(read_settings(file, changes, kind="study"), str(file))
     if not settings.experiment and not settings.coverage:
         raise UserError(f"{file}: nothing to do; add an [[experiment]].")
     experiments = tuple(_experiment(one, settings, file) for one in settings.experiment)
     _check_names(experiments, file)
     _check_comparisons(experiments, file)
     return Study(settings, experiments, _published(settings, file))
-
-
-def _read_settings(file: Path, changes: Sequence[str]) -> StudySettings:
-    advice = "An example is recipes/study_quick.toml."
-    content = read_changed(file, changes, advice=advice, kind="study")
-    try:
-        return StudySettings.model_validate(content)
-    except ValidationError as error:
-        raise UserError(f"{file}: {first_problem(error, StudySettings)}") from error
 
 
 def base_recipe(study: Study) -> Recipe:

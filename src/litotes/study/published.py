@@ -22,11 +22,11 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from litotes.core.errors import UserError
 from litotes.core.json_text import load_json
-from litotes.training.recipe import Recipe, first_problem
+from litotes.training.recipe import Recipe, Table
 
 Scores = dict[tuple[str, str], float]
 """Macro-F1 by (row, column)."""
@@ -34,18 +34,14 @@ Scores = dict[tuple[str, str], float]
 _LEAKS = {"keep": "kept", "drop": "dropped", "join": "kept, with labels from there"}
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class PublishedNote(_Strict):
+class PublishedNote(Table):
     """What a reader must know about the published numbers; figures: which ones, none for all."""
 
     text: str
     figures: list[str] | None = None
 
 
-class PublishedRecipe(_Strict):
+class PublishedRecipe(Table):
     """How the published models were trained, as far as it is known."""
 
     encoder: str | None = None
@@ -57,12 +53,12 @@ class PublishedRecipe(_Strict):
     calibration: str | None = None
 
 
-class PublishedTable(_Strict):
+class PublishedTable(Table):
     """A table of macro-F1 by row and column."""
 
     figure: str
     task: str
-    labels: list[str] = []
+    labels: list[str] = Field([])
     rows: list[str]
     columns: list[str]
     macro_f1: list[list[float]]
@@ -82,7 +78,7 @@ class PublishedTable(_Strict):
         return found
 
 
-class PublishedShare(_Strict):
+class PublishedShare(BaseModel, extra="forbid", frozen=True):
     """Which share of the frequent vocabulary `of` a corpus is also frequent `among` another."""
 
     of: str
@@ -90,11 +86,11 @@ class PublishedShare(_Strict):
     share: float
 
 
-class PublishedColumns(_Strict):
+class PublishedColumns(Table):
     """Seconds per batch: a row per head, a column per corpus."""
 
-    columns: list[str] = []
-    rows: dict[str, list[float]] = {}
+    columns: list[str] = Field([])
+    rows: dict[str, list[float]] = Field({})
 
     @model_validator(mode="after")
     def _check_shape(self) -> PublishedColumns:
@@ -118,14 +114,14 @@ class PublishedTimes(PublishedColumns):
     multitask: PublishedColumns = PublishedColumns()
 
 
-class Published(_Strict):
+class Published(Table):
     """The whole file."""
 
     about: str = ""
-    notes: list[PublishedNote] = []
+    notes: list[PublishedNote] = Field([])
     recipe: PublishedRecipe = PublishedRecipe()
-    tables: list[PublishedTable] = []
-    coverage: list[PublishedShare] = []
+    tables: list[PublishedTable] = Field([])
+    coverage: list[PublishedShare] = Field([])
     seconds_per_batch: PublishedTimes | None = Field(None, description="of a training step")
 
     def scores_for(
@@ -181,10 +177,7 @@ def read_published(file: Path) -> Published:
             f"{file}: not readable as published numbers ({error}). The path in the study file is"
             " relative to that file."
         ) from error
-    try:
-        return Published.model_validate(content)
-    except ValidationError as error:
-        raise UserError(f"{file}: {first_problem(error, Published)}") from error
+    return Published.of(content, str(file))
 
 
 def _setups(theirs: PublishedRecipe, recipe: Recipe) -> Sequence[tuple[str, str | None, str]]:

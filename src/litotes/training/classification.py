@@ -116,7 +116,8 @@ class Classification(Objective):
 
     def opening(self) -> list[str]:
         """Which steps a GPU takes one by one because of the settings; why the first one is slow."""
-        settings, words = self.settings, []
+        settings = self.settings
+        words: list[str] = []
         if settings.recompute_activations and kernels_wanted(self.device):
             words.append(Milestone("activations are computed again: no kernels, no recorded steps"))
         elif settings.pieces_at_once is not None and self.captured is not None:

@@ -33,6 +33,7 @@ def class_weights(targets: Tensor, task: Task) -> Tensor:
 
     They are 1 on average over the texts; what never occurs gets 0.
     """
+    total: float | Tensor
     labelled = targets[has_label(targets)]
     if task.multi_label:
         n_yes = labelled.sum(0)

@@ -111,8 +111,6 @@ class DistillSettings(Table):
 class DistillRecipe(Recipe):
     """The student's recipe, and how it is taught."""
 
-    example = "recipes/distill.toml"
-
     distill: DistillSettings = DistillSettings()
 
     @classmethod

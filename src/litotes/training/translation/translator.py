@@ -58,7 +58,7 @@ from litotes.model.folder import (
     write_description,
 )
 from litotes.prediction.predictor import Predictor
-from litotes.training.recipe import SearchSettings, Table, check_recipe, first_problem
+from litotes.training.recipe import SearchSettings, Table, first_problem
 from litotes.training.translation.model import DecoderSpec, EncoderDecoder
 from litotes.training.translation.pairs import Numbers, as_numbers, pack_sources
 
@@ -135,7 +135,7 @@ def load_translation(path: str | Path) -> TranslationModel:
         return _load(folder, description, manifest)
     except _DAMAGE as error:
         if isinstance(error, ValidationError):
-            problem = first_problem(error, Description)
+            problem = first_problem(error)
         else:
             problem = reason_of(error)
         raise UserError(f"{folder / DESCRIPTION}: damaged ({problem}). {ADVICE}") from error
@@ -338,7 +338,7 @@ class Translator:
         changes = {"beams": beams, "length_penalty": length_penalty}
         given = {name: value for name, value in changes.items() if value is not None}
         settings = self.model.search.model_dump() | given
-        search = check_recipe(SearchSettings, settings, "translate")
+        search = SearchSettings.of(settings, "translate")
         for place, text in enumerate(texts, start=1):
             if not text.strip():
                 raise UserError(f"Text {place} is empty: there is nothing to translate.")
