@@ -137,9 +137,8 @@ def test_a_run_begins_from_an_encoder(tiny_folder: Path, tmp_path: Path) -> None
 
 def test_rates_rise_and_fall_as_in_the_paper() -> None:
     recipe, pairs = make_recipe(training={"warmup_steps": 100}), PairSet([], [], 0)
-    objective = TranslationObjective(
-        make_network(), pairs, pairs, recipe, device=torch.device("cpu")
-    )
+    context = RunContext(torch.device("cpu"), Path())
+    objective = TranslationObjective(make_network(), pairs, pairs, recipe, context)
     rates = [objective.rate(step) for step in (0, 99, 399)]
     assert rates == pytest.approx([0.01, 1.0, 0.5])
 

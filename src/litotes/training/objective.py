@@ -72,7 +72,9 @@ class Objective(ABC):
         self.device, self.processes = context.device, context.processes
         self.seed, self.lengths, self.validate = seed, lengths, validate
         self.n_epochs = n_epochs or settings.epochs
-        self.n_steps = n_steps or -(-len(lengths) // settings.batch_texts) * self.n_epochs
+        if n_steps is None:
+            n_steps = -(-len(lengths) // settings.batch_texts) * self.n_epochs
+        self.n_steps = n_steps
         self.balancing = balancing or Total(1)
         parameters = trainable_parameters(model)
         parameters |= trainable_parameters(self.balancing, "balancing.")

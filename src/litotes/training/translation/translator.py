@@ -134,10 +134,7 @@ def load_translation(path: str | Path) -> TranslationModel:
         description = Description.model_validate(content)
         return _load(folder, description, manifest)
     except _DAMAGE as error:
-        if isinstance(error, ValidationError):
-            problem = first_problem(error)
-        else:
-            problem = reason_of(error)
+        problem = first_problem(error) if isinstance(error, ValidationError) else reason_of(error)
         raise UserError(f"{folder / DESCRIPTION}: damaged ({problem}). {ADVICE}") from error
 
 
