@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 from snippet_runner import OUTPUT, fork, run_command, run_program
+from test_architecture import LEVEL, LEVELS, SOURCE
 
 import litotes
 from litotes.cli.main import main, parse
@@ -265,7 +266,8 @@ def test_every_file_is_named_in_one_way_and_shown_or_read() -> None:
 NAMED = re.compile(
     r"(?<![\w./-])((?:bench|deploy|recipes|reproduction|src/litotes|tests)/[\w./-]*\w)"
 )
-INVENTED = ("mine.py", "tempered.py", "rivals", "edition-6.json")
+INSIDE = re.compile(rf"(?<![\w./-])((?:{'|'.join(LEVEL)})/[\w./]*\.(?:py|toml))")
+INVENTED = ("mine.py", "mine/course.py", "tempered.py", "rivals", "edition-6.json")
 """Files of examples, and of runs."""
 
 
@@ -274,6 +276,8 @@ def test_files_and_scripts_that_are_named_exist(page: Path) -> None:
     text = page.read_text("utf-8")
     for name in NAMED.findall(text):
         assert (ROOT / name).exists() or name.endswith(INVENTED), name
+    for name in INSIDE.findall(text):
+        assert (SOURCE / name).exists() or name.endswith(INVENTED), name
     for module in re.findall(r"-m ((?:reproduction|bench)[\w.]*\w)", text):
         assert find_spec(module), module
 
@@ -290,6 +294,13 @@ def test_the_reference_lists_every_public_name_as_it_is_called() -> None:
         if arguments:
             given = [part.split("=")[0].strip() for part in arguments.split(",")]
             assert set(given) <= set(signature(getattr(litotes, name)).parameters), name
+
+
+def test_the_architecture_lists_the_packages_from_the_bottom_up() -> None:
+    page = (DOCS / "architecture.md").read_text("utf-8")
+    (table,) = re.findall(r"^\| package \|.*?\n\n", page, re.MULTILINE | re.DOTALL)
+    rows = [re.findall(r"`(\w+)`", row.split("|")[1]) for row in table.splitlines()[2:] if row]
+    assert [set(row) for row in rows] == [set(level) for level in LEVELS[:-1]]
 
 
 def test_there_are_commands_to_check() -> None:
