@@ -4,9 +4,7 @@ cannot be.
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 import shlex
 import subprocess
 import sys
@@ -116,13 +114,6 @@ def test_the_runtime_chooses_itself(folder: Path, monkeypatch: pytest.MonkeyPatc
         chosen(runtime="tensorrt")
 
 
-def test_an_export_of_another_model_is_refused_not_passed_over(folder: Path) -> None:
-    export_models(folder, n_texts=20)
-    (folder / "tokenizer.json").write_text((folder / "tokenizer.json").read_text() + " ")
-    with pytest.raises(UserError, match=r"tokenizer\.json"):
-        Predictor.load(folder, device="cpu")
-
-
 def test_more_changed_labels_than_allowed_leave_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,32 +126,6 @@ def test_more_changed_labels_than_allowed_leave_nothing(
         export_models(folder, n_texts=10)
     assert not (folder / "model.onnx").exists()
     assert export_models(folder, n_texts=10, allowed=0.1)
-
-
-@pytest.mark.parametrize("full_at", ["model.onnx", "export.json"])
-def test_a_disk_without_room_never_leaves_half_an_export(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, full_at: str
-) -> None:
-    """The earlier export stays, or is refused; it is never taken for the new one."""
-    export_models(folder, n_texts=5)
-    before = (folder / "model.onnx").read_bytes()
-    replaced = Path.replace
-
-    def fill_up(self: Path, target: Path) -> Path:
-        if target.name == full_at:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return replaced(self, target)
-
-    monkeypatch.setattr(Path, "replace", fill_up)
-    with pytest.raises(UserError, match=r"cannot be written \(No space left on device\)"):
-        export_models(folder, n_texts=5, precision="int8", allowed=1)
-    monkeypatch.undo()
-    if full_at == "model.onnx":
-        assert (folder / "model.onnx").read_bytes() == before
-        Predictor.load(folder, runtime="onnx")
-    else:
-        with pytest.raises(UserError, match=r"export\.json has another sha256"):
-            Predictor.load(folder, runtime="onnx")
 
 
 def test_a_copy_that_fails_leaves_nothing(
@@ -287,17 +252,6 @@ def test_the_command_and_a_start_without_torch(
     assert done.returncode == 0, done.stderr
     assert "ONNX Runtime" in done.stderr
     assert "sarcasm" in done.stdout
-
-
-@pytest.mark.parametrize("n", [20, 480, 500])
-def test_the_share_advised_is_accepted(n: int) -> None:
-    for n_changed in range(1, n + 1):
-        loss = ExportLoss("sarcasm", n, n_changed, 0.5, None, None)
-        with pytest.raises(UserError) as error:
-            exporting.check_losses([loss], "float32", 0.0)
-        advised = float(str(error.value).rsplit("--allow ", 1)[1].rstrip("."))
-        exporting.check_losses([loss], "float32", advised / 100)
-        assert advised <= 100 * loss.changed + 0.1
 
 
 def test_what_is_measured_on_was_not_learned_from(folder: Path) -> None:

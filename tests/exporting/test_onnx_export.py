@@ -223,12 +223,3 @@ def test_a_missing_package_is_named_with_the_command(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(UserError, match=r"pip install 'litotes\[onnx\]'"):
         build_onnx(model_of(encoder_of()), made_from={})
-
-
-def test_equal_constants_are_kept_once() -> None:
-    graph = Graph()
-    one, another = (graph.constant(np.zeros(3, dtype=np.float32)) for _ in range(2))
-    assert one.name == another.name
-    assert graph.constant(np.zeros((3, 1), dtype=np.float32)).name != one.name
-    assert graph.constant((0, 0)).name != graph.constant(np.zeros(2)).name
-    assert graph.body().constant((0, 0)).name == graph.constant((0, 0)).name

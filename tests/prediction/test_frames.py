@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from litotes.core.errors import UserError
 from litotes.prediction.predictor import BatchPredictor, Predictor
@@ -92,15 +91,6 @@ def test_no_rows_give_no_rows_with_the_same_types(predictor: Predictor, kind: st
         ]
 
 
-def test_rows_keep_their_index(predictor: Predictor) -> None:
-    frame = pd.DataFrame({"text": TEXTS}, index=[5, 5, 2])  # as partitions have it
-    batch = predictor.map_batches(frame)
-    assert list(batch.index) == [5, 5, 2]
-    assert list(batch["sarcasm"]) == [
-        one.answers["sarcasm"].label for one in predictor.predict(TEXTS)
-    ]
-
-
 def test_another_column_and_pairs(predictor: Predictor) -> None:
     batch = predictor.map_batches(
         {"body": TEXTS[:2], "reply": ["a tea", "bad"]}, column="body", pair="reply"
@@ -173,11 +163,6 @@ def test_what_cannot_be_answered_is_told(predictor: Predictor, batch: Any, sente
         predictor.map_batches(batch, bad_rows="stop")
 
 
-def test_columns_of_different_lengths_are_told(predictor: Predictor) -> None:
-    with pytest.raises(UserError, match="3 values in 'text' and 1 in 'reply'"):
-        predictor.map_batches({"text": TEXTS, "reply": ["tea"]}, pair="reply")
-
-
 def test_what_travels_is_small_and_loads_once(
     trained_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,15 +190,6 @@ def test_a_forked_worker_loads_its_own(trained_folder: Path) -> None:
     child.start()
     child.join(60)
     assert os.read(read, 10) == b"True"
-
-
-def test_cores_are_asked_for(trained_folder: Path) -> None:
-    n_before = torch.get_num_threads()
-    try:
-        Predictor.load(trained_folder, device="cpu", runtime="torch", n_cores=2)
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(n_before)
 
 
 def test_neither_pandas_nor_pyarrow_is_imported_for_lists() -> None:

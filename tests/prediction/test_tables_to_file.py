@@ -6,21 +6,15 @@ import csv
 import gzip
 import json
 import os
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from shutil import copytree
 from threading import Thread
 from typing import Any
 
 import pytest
 
 from litotes.core.errors import Stopped, UserError
-from litotes.exporting.export import export_models
 from litotes.prediction import table_jobs
 from litotes.prediction.answers import Answers
 from litotes.prediction.predictor import Predictor
@@ -108,23 +102,6 @@ def test_every_row_is_answered_in_order_as_alone(
     assert seen[-1] == (150, 150)
 
 
-def test_a_spreadsheet_computes_no_cell(predictor: Predictor, tmp_path: Path) -> None:
-    table = TableRequest(tmp_path / "in.csv")
-    texts = ["=1+1", "-5", "@tea", "tea", "+queue"]
-    table.source.write_text("text\n" + "\n".join(texts) + "\n")
-    predict_to_file(table, predictor, tmp_path / "out.csv")
-    rows = rows_of(tmp_path / "out.csv")
-    assert [row["text"] for row in rows] == ["'=1+1", "'-5", "'@tea", "tea", "'+queue"]
-    predict_to_file(replace(table, keep_formulas=True), predictor, tmp_path / "kept.csv")
-    assert [row["text"] for row in rows_of(tmp_path / "kept.csv")] == texts
-    predict_to_file(replace(table, format="jsonl"), predictor, tmp_path / "out.jsonl")
-    lines = (tmp_path / "out.jsonl").read_text("utf-8").splitlines()
-    assert [json.loads(line)["text"] for line in lines] == texts
-    again = TableRequest(tmp_path / "out.csv")
-    assert predict_to_file(again, predictor, tmp_path / "again.csv").tally.n_written == len(texts)
-    assert [row["text"] for row in rows_of(tmp_path / "again.csv")] == texts_of(again)
-
-
 @pytest.mark.parametrize("name", ["in.jsonl", "in.parquet"])
 def test_other_kinds_of_table(predictor: Predictor, tmp_path: Path, name: str) -> None:
     if name.endswith("parquet"):
@@ -188,32 +165,6 @@ def test_a_stopped_run_goes_on(
     assert out.read_bytes() == whole.read_bytes()
     assert len(asked) == len(TEXTS) - max(stopped_after // 10 - 1, 0) * 10
     assert not part.exists()
-
-
-@pytest.mark.usefixtures("small_parts")
-def test_answers_of_other_runs_are_not_joined(
-    predictor: Predictor, table: TableRequest, tmp_path: Path
-) -> None:
-    out = tmp_path / "out.csv"
-    with pytest.raises(Stopped):
-        predict_to_file(table, predictor, out, watch=stop_after(40))
-    for change, sentence in (
-        ({"format": "jsonl"}, "another format"),
-        ({"keep_formulas": True}, "treatment of formulas"),
-        ({"all_probabilities": True}, "another set of answer columns"),
-    ):
-        with pytest.raises(UserError, match=f"{sentence}.*begin anew"):
-            predict_to_file(replace(table, **change), predictor, out)
-    stat = table.source.stat()
-    os.utime(table.source, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
-    with pytest.raises(UserError, match=r"another input \(in\.csv has changed"):
-        predict_to_file(table, predictor, out)
-    os.utime(table.source, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    head = predictor.runtimes[0].model().classifier.heads["sarcasm"].output
-    head.bias.data += 1  # type: ignore[union-attr,operator]
-    with pytest.raises(UserError, match="another model"):
-        predict_to_file(table, predictor, out)
-    head.bias.data -= 1  # type: ignore[union-attr,operator]
 
 
 def test_a_packed_table_is_read_once(
@@ -317,69 +268,3 @@ def test_targets_that_would_do_harm_are_refused_first(
     with pytest.raises(UserError, match=r"holds mine\.txt"):
         predict_to_file(table, predictor, tmp_path / "out.csv")
     assert (tmp_path / "out.csv.part" / "mine.txt").read_text() == "keep"
-
-
-def test_two_commands_do_not_write_the_same_file(
-    predictor: Predictor, table: TableRequest, tmp_path: Path
-) -> None:
-    def second(*_: object) -> None:
-        with pytest.raises(UserError, match="another process"):
-            predict_to_file(table, predictor, tmp_path / "out.csv")
-
-    result = predict_to_file(table, predictor, tmp_path / "out.csv", watch=second)
-    assert result.tally.n_written == len(TEXTS)
-
-
-@pytest.mark.slow
-def test_a_killed_command_loses_and_repeats_nothing(trained_folder: Path, tmp_path: Path) -> None:
-    model = copytree(trained_folder, tmp_path / "run")
-    export_models(model, n_texts=50)
-    n_texts = 30_000
-    with (tmp_path / "in.csv").open("w", newline="") as stream:
-        csv.writer(stream).writerows(
-            [["text"], *([f"{TEXTS[n % 150]} {n}"] for n in range(n_texts))]
-        )
-    command = [
-        sys.executable,
-        "-m",
-        "litotes",
-        "predict",
-        "--file",
-        "in.csv",
-        "--model",
-        str(model),
-        "--format",
-        "csv",
-        "--out",
-        "out.csv",
-    ]
-    for n_kept in _kills(command, tmp_path):
-        assert n_kept > 0
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
-    rows = rows_of(tmp_path / "out.csv")
-    assert [row["text"] for row in rows] == [f"{TEXTS[n % 150]} {n}" for n in range(n_texts)]
-    alone = Predictor.load(model, runtime="torch", device="cpu").predict(
-        [row["text"] for row in rows[::3000]]
-    )
-    assert [one.answers["sarcasm"].label for one in alone] == [
-        row["sarcasm"] for row in rows[::3000]
-    ]
-
-
-def _kills(command: list[str], folder: Path) -> Iterator[int]:
-    """Kills the command twice, each time when more parts are there than before; says how many."""
-    part, before = folder / "out.csv.part", 0
-    for _ in range(2):
-        process = subprocess.Popen(
-            command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        while process.poll() is None:
-            if (n_kept := len(list(part.glob("part-*")))) > before:
-                process.send_signal(signal.SIGKILL)
-                process.wait()
-                before = n_kept
-                yield n_kept
-                break
-            time.sleep(0.01)
-        else:
-            pytest.fail("it ended before it could be killed")

@@ -12,7 +12,7 @@ them in the file as well. Everything is in the one file.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -26,6 +26,16 @@ from litotes.prediction.onnx_file import IR_VERSION, MICROSOFT, MICROSOFT_OPERAT
 
 _LARGE = 1 << 16
 """Bytes of a constant from which on it is kept once, for branches too."""
+
+
+def _operator(op: str, *, swapped: bool = False) -> Callable[[Any, Any], Any]:
+    """A method of symbols that adds this operator."""
+
+    def apply(symbol: Symbol, other: Any) -> Symbol:
+        other = np.float32(other) if type(other) in (int, float) else other
+        return symbol.graph.add(op, *((other, symbol) if swapped else (symbol, other)))
+
+    return apply
 
 
 class Symbol:
@@ -50,46 +60,21 @@ class Symbol:
     def __repr__(self) -> str:
         return self.name
 
-    def _with(self, op: str, left: Any, right: Any) -> Symbol:
-        sides = (np.float32(one) if type(one) in (int, float) else one for one in (left, right))
-        return self.graph.add(op, *sides)
-
-    def __add__(self, other: Any) -> Symbol:
-        return self._with("Add", self, other)
-
-    def __radd__(self, other: Any) -> Symbol:
-        return self._with("Add", other, self)
-
-    def __sub__(self, other: Any) -> Symbol:
-        return self._with("Sub", self, other)
-
-    def __rsub__(self, other: Any) -> Symbol:
-        return self._with("Sub", other, self)
+    __add__, __radd__ = _operator("Add"), _operator("Add", swapped=True)
+    __sub__, __rsub__ = _operator("Sub"), _operator("Sub", swapped=True)
+    __truediv__ = _operator("Div")
+    __gt__, __lt__ = _operator("Greater"), _operator("Greater", swapped=True)
+    __matmul__, __rmatmul__ = _operator("MatMul"), _operator("MatMul", swapped=True)
 
     def __mul__(self, other: Any) -> Symbol:
         is_one = type(other) is float and other == 1
-        return self if is_one else self._with("Mul", self, other)
+        return self if is_one else _operator("Mul")(self, other)
 
     __rmul__ = __mul__
 
-    def __truediv__(self, other: Any) -> Symbol:
-        return self._with("Div", self, other)
-
     def plus(self, whole: int) -> Symbol:
-        """The same for whole numbers."""
+        """The sum of whole numbers."""
         return self + np.array([whole])
-
-    def __matmul__(self, other: Any) -> Symbol:
-        return self.graph.add("MatMul", self, other)
-
-    def __rmatmul__(self, other: Any) -> Symbol:
-        return self.graph.add("MatMul", other, self)
-
-    def __gt__(self, other: Any) -> Symbol:
-        return self._with("Greater", self, other)
-
-    def __lt__(self, other: Any) -> Symbol:
-        return self._with("Greater", other, self)
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -133,9 +134,9 @@ class Inputs:
 
     def divide(self, factors: NDArray[np.float32]) -> Inputs:
         smallest, largest = self.smallest / factors, self.largest / factors
-        covariance = self.covariance
-        if covariance is not None:
-            covariance = covariance / np.outer(factors, factors)
+        covariance = None
+        if self.covariance is not None:
+            covariance = self.covariance / np.outer(factors, factors)
         return Inputs(smallest, largest, self.mean / factors, self.reach, covariance)
 
 
@@ -148,18 +149,27 @@ def measure_inputs(classifier: Classifier, texts: Sequence[Pieces]) -> dict[nn.L
 
     How large they get belongs to the model more than to the texts: a few dozen will do.
     """
-    spans: dict[nn.Linear, _Span] = {}
+    seen: dict[nn.Linear, list[Any]] = {}
     errors: defaultdict[nn.Linear, Any] = defaultdict(float)  # for every reach, (reach,)
 
     def add_rows(layer: nn.Linear, rows: Tensor) -> None:
-        span = _Span.of(rows)
-        spans[layer] = spans[layer].merge(span) if layer in spans else span
+        # the smallest and the largest of each input, the sum, (input,) all, the sums of the
+        # products of two, (input, input), and how many rows
+        own = [rows.amin(0), rows.amax(0), rows.sum(0), rows.T @ rows, len(rows)]
+        if layer in seen:
+            join = (torch.minimum, torch.maximum, add, add, add)
+            own = [both(*pair) for both, *pair in zip(join, seen[layer], own, strict=True)]
+        seen[layer] = own
 
     def add_errors(layer: nn.Linear, rows: Tensor) -> None:
         errors[layer] += _rounding_errors(layer, known[layer], rows[::ROW_STRIDE])
 
     _visit_inputs(classifier, texts, add_rows)
-    known = {layer: span.inputs() for layer, span in spans.items()}
+    known = {}
+    for layer, (smallest, largest, total, products, n) in seen.items():
+        mean = as_array(total / n)
+        covariance = as_array(products / n) - np.outer(mean, mean)
+        known[layer] = Inputs(as_array(smallest), as_array(largest), mean, covariance=covariance)
     _visit_inputs(classifier, texts, add_errors)
     return {
         layer: replace(inputs, reach=REACHES[int(np.argmin(errors[layer]))])
@@ -204,35 +214,6 @@ def _visit_inputs(
     finally:
         for registered in hooks:
             registered.remove()
-
-
-@dataclass(frozen=True)
-class _Span:
-    """Rows seen so far: the smallest and the largest of each input, the sum, (input,) all, the sums
-    of the products of two, (input, input), and how many.
-    """
-
-    smallest: Tensor
-    largest: Tensor
-    total: Tensor
-    products: Tensor
-    n: int
-
-    @classmethod
-    def of(cls, rows: Tensor) -> _Span:
-        return cls(rows.amin(0), rows.amax(0), rows.sum(0), rows.T @ rows, len(rows))
-
-    def merge(self, other: _Span) -> _Span:
-        smallest = torch.minimum(self.smallest, other.smallest)
-        largest = torch.maximum(self.largest, other.largest)
-        total, products = self.total + other.total, self.products + other.products
-        return _Span(smallest, largest, total, products, self.n + other.n)
-
-    def inputs(self) -> Inputs:
-        mean = as_array(self.total / self.n)
-        covariance = as_array(self.products / self.n) - np.outer(mean, mean)
-        smallest, largest = as_array(self.smallest), as_array(self.largest)
-        return Inputs(smallest, largest, mean, covariance=covariance)
 
 
 def quantise(

@@ -19,7 +19,7 @@ order where a tensor has another shape.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -87,14 +87,35 @@ class Projected:
     value: Symbol
 
 
-@dataclass(frozen=True)
 class Places:
-    """Where pieces stood in their text, and what was found out of that: written once for all layers
-    between which no piece leaves.
+    """Where pieces stood in their text, (text or 1, piece), and what is found out of that: written
+    once for all layers between which no piece leaves.
     """
 
-    origin: Symbol | None
-    known: dict[str, Symbol] = field(default_factory=dict)
+    def __init__(self, ops: OnnxOperations, origin: Symbol | None) -> None:
+        self.ops, self.origin = ops, origin
+
+    @cached_property
+    def ahead(self) -> Symbol:
+        """How far each key stands ahead of each query. (text or 1, query, key)"""
+        add = self.ops.graph.add
+        keys, queries = (add("Unsqueeze", self.origin, (axis,)) for axis in (1, 2))
+        return keys - queries
+
+    @cached_property
+    def relative(self) -> Symbol:
+        return self.ops.relative_bias(self.ahead)
+
+    @cached_property
+    def pairs(self) -> Symbol:
+        return self.ops.distances(self.ahead)
+
+    @cached_property
+    def near(self) -> Symbol:
+        """The keys inside a window. (text or 1, 1, query, key)"""
+        graph, window = self.ops.graph, self.ops.encoder.spec.window
+        is_near = graph.add("Abs", self.ahead) < (window // 2 + 1,)
+        return graph.add("Unsqueeze", is_near, (1,))
 
 
 @dataclass(frozen=True)
@@ -174,18 +195,19 @@ class OnnxOperations(Operations):
         self.products, self.graph, self.encoder = products, products.graph, encoder
         self.most_pieces, self._own_layers = encoder.spec.max_pieces, set(encoder.modules())
         self.remembers = encoder.pruning.restore and not firsts_only
+        self._layer = -1
         self._part("embeddings")
         pieces, segments = (Symbol(self.graph, name) for name in names)
         self.n = self.graph.add("Shape", pieces, start=0, end=1)
         self.n_pieces = self.graph.add("Shape", pieces, start=1, end=2)
         group = Group(self.n_pieces, self.n_pieces, self._positions())
         self.batch = GraphBatch(pieces, segments, group)
-        self._layer = -1
         # by how many texts there are
         self._shapes: dict[tuple[str, tuple[int, ...]], Symbol] = {}
 
     def _part(self, name: str) -> None:
-        self.graph.part = name
+        """What the nodes added from now on belong to, of the layer there is."""
+        self.graph.part = name if self._layer < 0 else f"layer.{self._layer}.{name}"
 
     def _positions(self) -> Symbol | None:
         """0, 1, 2, …: where each piece stands, if that is needed."""
@@ -289,9 +311,9 @@ class OnnxOperations(Operations):
             self._vector(out, out)
         else:
             if layer is self._block.attention.output:
-                self._part(f"layer.{self._layer}.projections")
+                self._part("projections")
             elif layer in (self._block.inner, self._block.outer):
-                self._part(f"layer.{self._layer}.feed_forward")
+                self._part("feed_forward")
             (out,) = self.products.apply(self.rows(x), layer, slice(None))
             self._of_width(out, layer.out_features, apart=not self.products.flat)
         return out if activation is None else self.activate(activation, out)
@@ -301,7 +323,7 @@ class OnnxOperations(Operations):
         return self.encoder.block_of(max(self._layer, 0))
 
     def linear_parts(self, layer: nn.Linear, x: Symbol, n: int) -> tuple[Symbol, ...]:
-        self._part(f"layer.{self._layer}.feed_forward")
+        self._part("feed_forward")
         width = layer.out_features // n
         parts = (slice(start, start + width) for start in range(0, n * width, width))
         return tuple(self.products.apply(self.rows(x), layer, *parts))
@@ -335,7 +357,7 @@ class OnnxOperations(Operations):
     # Attention
 
     def context(self, encoder: Encoder, texts: Group, whole: Group, origin: Any) -> Places:
-        return Places(origin)
+        return Places(self, origin)
 
     def project(
         self, attention: Attention, read: Symbol, state: State, *, firsts: bool
@@ -344,7 +366,7 @@ class OnnxOperations(Operations):
         split cost more than the larger product saves.
         """
         self._layer += 1
-        self._part(f"layer.{self._layer}.projections")
+        self._part("projections")
         inner, rows = attention.inner, self.rows(read)
         query, *others = (slice(start, start + inner) for start in range(0, 3 * inner, inner))
         if firsts:
@@ -353,7 +375,7 @@ class OnnxOperations(Operations):
             parts += self.products.apply(rows, attention.qkv, *others)
         else:
             parts = self.products.apply(rows, attention.qkv, query, *others)
-        self._part(f"layer.{self._layer}.attention")
+        self._part("attention")
         return Projected(*(self.apart(self._of_width(part, inner)) for part in parts))
 
     def rotate(self, projected: Projected, state: State, *, local: bool, firsts: bool) -> Projected:
@@ -427,39 +449,27 @@ class OnnxOperations(Operations):
         graph, spec, places = self.graph, self.encoder.spec, state.context
         if places.origin is None:
             return None, None
-        known = places.known
-        ahead = known.get("ahead")  # how far each key stands ahead of each query
-        if ahead is None:
-            keys, queries = (graph.add("Unsqueeze", places.origin, (axis,)) for axis in (1, 2))
-            ahead = known["ahead"] = keys - queries
 
         def first(values: Symbol, axis: int) -> Symbol:
             return graph.slice(values, 0, 1, axis=axis) if firsts else values
 
         bias = None
         if self.encoder.relative_bias is not None:
-            if "bias" not in known:
-                known["bias"] = self._relative_bias(ahead)
-            bias = known["bias"]
+            bias = places.relative
             if not attention.has_all_heads:
                 bias = graph.add("Gather", bias, tuple(attention.heads), axis=1)
             bias = first(bias, 2)
         if self.encoder.distances is not None:
-            if "pairs" not in known:
-                known["pairs"] = self._distances(ahead)
-            bias = self._disentangled(attention, projected, first(known["pairs"], 1))
+            bias = self._disentangled(attention, projected, first(places.pairs, 1))
         if not spec.is_local(layer) or spec.window // 2 >= spec.max_pieces - 1:
             return bias, None
-        if "near" not in known:
-            apart = graph.add("Abs", ahead)
-            known["near"] = graph.add("Unsqueeze", apart < (spec.window // 2 + 1,), (1,))
-        near = first(known["near"], 2)  # (text, 1, query, key)
+        near = first(places.near, 2)
         if not isinstance(attention.weighting, Softmax | Entmax):
             return bias, near
         window = graph.add("Where", near, 0.0, _FAR)
         return (window if bias is None else bias + window), None
 
-    def _relative_bias(self, ahead: Symbol) -> Symbol:
+    def relative_bias(self, ahead: Symbol) -> Symbol:
         """MPNet's, looked up by distance. (text, attention_head, query, key)"""
         bias = cast(Any, self.encoder.relative_bias)
         farthest = min(self.most_pieces - 1, bias.FARTHEST)  # beyond it all share a bucket
@@ -479,7 +489,7 @@ class OnnxOperations(Operations):
         start, stop = (self.graph.add("Gather", one, self.n_pieces) for one in (starts, stops))
         return start, stop
 
-    def _distances(self, ahead: Symbol) -> Symbol:
+    def distances(self, ahead: Symbol) -> Symbol:
         """Which of the distances a text can ask for each of its pairs has. (text, query, key)"""
         distances, farthest = cast(Any, self.encoder.distances), self.most_pieces - 1
         row = distances.bucket(torch.arange(self.most_pieces)[None])[0]
@@ -607,7 +617,7 @@ class OnnxOperations(Operations):
     ) -> Symbol:
         """The first piece is given infinity once, which it keeps. (text, piece)"""
         graph = self.graph
-        self._part(f"layer.{self._layer}.selection")
+        self._part("selection")
         n = graph.add("Shape", seen.value, start=1, end=2)
         n_heads = self._block.attention.n_heads
         received = self._sum_pieces(seen.received, n)  # (text, attention_head, piece)
@@ -756,7 +766,7 @@ class OnnxOperations(Operations):
         context = state.context
         if origin is not None and self._moves:
             origin = kept(origin)
-            context = Places(origin)
+            context = Places(self, origin)
         importance = state.importance
         # before the first piece leaves it may be the same for all texts
         return replace(

@@ -19,13 +19,12 @@ be lost, and neither is a good beginning for further training.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors.torch import save as to_bytes
-from torch import Tensor
+from torch import Tensor, nn
 
 from litotes.core.errors import UserError
 from litotes.core.storage import check_is_free, json_bytes, write_folder
@@ -36,7 +35,6 @@ from litotes.encoder.families import FAMILIES, config_from_spec
 from litotes.encoder.pretrained import to_family_tensors, tokenizer_config
 from litotes.model.checkpoint import Model, load_model
 from litotes.model.folder import ModelFolder
-from litotes.model.heads import HeadPerTask, Linear
 from litotes.training.card import card_header
 
 _SMALL = 2.0**-16
@@ -44,28 +42,19 @@ _GELU_IS_LINEAR = 6.0
 """From here on GELU(x) = x in float32."""
 
 
-@dataclass(frozen=True)
-class _Classifier:
-    """The two layers of a family's classifier, and the activation between them."""
-
-    inner: str
-    output: str
-    activation: str
-
-
-_ROBERTA = _Classifier("classifier.dense", "classifier.out_proj", "tanh")
+_ROBERTA = ("classifier.dense", "classifier.out_proj", "tanh")
 _CLASSIFIERS = {
-    "bert": _Classifier("bert.pooler.dense", "classifier", "tanh"),
+    "bert": ("bert.pooler.dense", "classifier", "tanh"),
     "roberta": _ROBERTA,
     "xlm-roberta": _ROBERTA,
-    "distilbert": _Classifier("pre_classifier", "classifier", "relu"),
-    "electra": _Classifier("classifier.dense", "classifier.out_proj", "gelu"),
-    "albert": _Classifier("albert.pooler", "classifier", "tanh"),
+    "distilbert": ("pre_classifier", "classifier", "relu"),
+    "electra": ("classifier.dense", "classifier.out_proj", "gelu"),
+    "albert": ("albert.pooler", "classifier", "tanh"),
     "mpnet": _ROBERTA,
-    "deberta-v2": _Classifier("pooler.dense", "classifier", "gelu"),
-    "modernbert": _Classifier("head.dense", "classifier", "norm"),
+    "deberta-v2": ("pooler.dense", "classifier", "gelu"),
+    "modernbert": ("head.dense", "classifier", "norm"),
 }
-
+"""The two layers of a family's classifier, and the activation between them."""
 
 _CONFIGS: dict[str, dict[str, Any]] = {
     "modernbert": {
@@ -134,18 +123,16 @@ def _check_shape(model: Model) -> Task:
 
 def _tensors(model: Model, task: Task) -> dict[str, Tensor]:
     encoder = model.classifier.encoder
-    prefix, names = FAMILIES[encoder.spec.family].prefix, _CLASSIFIERS[encoder.spec.family]
+    prefix = FAMILIES[encoder.spec.family].prefix
+    inner_name, output_name, activation = _CLASSIFIERS[encoder.spec.family]
     tensors = {f"{prefix}{name}": tensor for name, tensor in to_family_tensors(encoder).items()}
-    heads = model.classifier.heads
-    assert isinstance(heads, HeadPerTask)
-    head = heads[task.name]
-    assert isinstance(head, Linear)
-    weight, offset = head.output.weight.double().cpu(), head.output.bias.double().cpu()
+    output: nn.Linear = model.classifier.heads[task.name].output
+    weight, offset = output.weight.double().cpu(), output.bias.double().cpu()
     inner_weight = torch.eye(encoder.spec.width, dtype=torch.float64)
     inner_offset = torch.zeros(encoder.spec.width, dtype=torch.float64)
-    if names.activation == "tanh":
+    if activation == "tanh":
         inner_weight, weight = _SMALL * inner_weight, weight / _SMALL
-    elif names.activation == "norm":
+    elif activation == "norm":
         scale, shift = _last_norm(encoder)
         if not scale.all():
             raise UserError(
@@ -162,7 +149,7 @@ def _tensors(model: Model, task: Task) -> dict[str, Tensor]:
     else:
         inner_offset = _bound_of_states(encoder) + _GELU_IS_LINEAR
         offset = offset - weight @ inner_offset
-    layers = {names.inner: (inner_weight, inner_offset), names.output: (weight, offset)}
+    layers = {inner_name: (inner_weight, inner_offset), output_name: (weight, offset)}
     for name, (layer_weight, layer_offset) in layers.items():
         tensors[f"{name}.weight"] = layer_weight.detach().float().contiguous()
         tensors[f"{name}.bias"] = layer_offset.detach().float().contiguous()
@@ -188,6 +175,7 @@ def _config(model: Model, task: Task) -> dict[str, Any]:
     spec = model.classifier.encoder.spec
     architecture = FAMILIES[spec.family].architecture.removesuffix("Model")
     labels = task.labels or (task.name,)
+    kind = "multi_label" if task.multi_label else "single_label"
     return (
         config_from_spec(spec)
         | _CONFIGS.get(spec.family, {})
@@ -195,16 +183,9 @@ def _config(model: Model, task: Task) -> dict[str, Any]:
             "architectures": [f"{architecture}ForSequenceClassification"],
             "id2label": {str(number): label for number, label in enumerate(labels)},
             "label2id": {label: number for number, label in enumerate(labels)},
-            "problem_type": _problem_type(task),
+            "problem_type": "regression" if task.is_regression else f"{kind}_classification",
         }
     )
-
-
-def _problem_type(task: Task) -> str:
-    if task.is_regression:
-        return "regression"
-    several = task.multi_label
-    return "multi_label_classification" if several else "single_label_classification"
 
 
 def _card(model: Model, task: Task) -> str:

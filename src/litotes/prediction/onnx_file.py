@@ -13,7 +13,7 @@ Nothing here needs torch or onnx.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -102,7 +102,7 @@ def read_model_bytes(path: Path) -> bytes:
 def check_content(path: Path, content: bytes) -> None:
     """Refuses a file that may compute without end, before ONNX Runtime is given a byte of it."""
     try:
-        _Operators().check(content)
+        _check_operators(content)
     except (ValueError, RecursionError) as error:
         raise UserError(
             f"{path} is not a file that litotes exported, or not a whole one:"
@@ -120,52 +120,36 @@ _VALUE_NAME = 1 << 3 | 2
 _INT64 = 7
 
 
-class _Operators:
+def _check_operators(content: bytes) -> None:
     """One walk through the operators of a file: graph → operators → graphs in loops and branches.
 
     A loop must be bounded by a number in the file that nothing else can be taken for: its name is
     given once.
     """
+    n_given: Counter[bytes] = Counter()  # how often a name is given to something
+    numbers: dict[bytes, int] = {}
+    bounds: list[bytes] = []
 
-    def __init__(self) -> None:
-        self._n_given: Counter[bytes] = Counter()  # how often a name is given to something
-        self._numbers: dict[bytes, int] = {}
-        self._bounds: list[bytes] = []
+    def read_graph(graph: memoryview, *, in_loop: bool) -> None:
+        parts = _by_tag(graph)
+        for node in parts[_NODE]:
+            read_node(_by_tag(node), in_loop=in_loop)
+        for value in parts[_GRAPH_INPUT]:
+            n_given[_last(_by_tag(value), _VALUE_NAME)] += 1
+        for tensor in parts[_INITIALIZER]:
+            fields = _by_tag(tensor)
+            name = _last(fields, _TENSOR_NAME)
+            n_given[name] += 1
+            # of a whole number without sides; no other field may say that it is something else
+            is_number = fields.keys() - {_TENSOR_NAME} == {_TYPE, _RAW_DATA}
+            if is_number and fields[_TYPE][-1] == _INT64:
+                numbers[name] = int.from_bytes(fields[_RAW_DATA][-1], "little", signed=True)
 
-    def check(self, content: bytes) -> None:
-        for tag, value in _fields(memoryview(content)):
-            if tag == _MODEL_FUNCTIONS:
-                raise ValueError("it has functions")
-            if tag == _MODEL_GRAPH:
-                self._read_graph(value, in_loop=False)
-        for name in self._bounds:
-            if self._n_given[name] != 1 or not 0 <= self._numbers.get(name, -1) <= MOST_ROUNDS:
-                raise ValueError(f"it has a loop that may run longer than {MOST_ROUNDS} rounds")
-
-    def _read_graph(self, graph: memoryview, *, in_loop: bool) -> None:
-        for tag, value in _fields(graph):
-            if tag == _NODE:
-                self._read_node(value, in_loop=in_loop)
-            elif tag == _INITIALIZER:
-                self._read_tensor(value)
-            elif tag == _GRAPH_INPUT:
-                self._n_given[bytes(dict(_fields(value)).get(_VALUE_NAME, b""))] += 1
-
-    def _read_node(self, node: memoryview, *, in_loop: bool) -> None:
-        operator = domain = b""
-        inputs: list[memoryview] = []
-        graphs: list[memoryview] = []
-        for tag, value in _fields(node):
-            if tag == _INPUT:
-                inputs.append(value)
-            elif tag == _OUTPUT:
-                self._n_given[bytes(value)] += 1
-            elif tag == _OPERATOR:
-                operator = bytes(value)
-            elif tag == _DOMAIN:
-                domain = bytes(value)
-            elif tag == _ATTRIBUTE:
-                graphs += [inner for own, inner in _fields(value) if own in _INNER_GRAPHS]
+    def read_node(node: _Fields, *, in_loop: bool) -> None:
+        operator, domain = _last(node, _OPERATOR), _last(node, _DOMAIN)
+        n_given.update(map(bytes, node[_OUTPUT]))
+        inner = [_by_tag(attribute) for attribute in node[_ATTRIBUTE]]
+        graphs = [graph for own in inner for tag in _INNER_GRAPHS for graph in own[tag]]
         is_ours = domain == MICROSOFT.encode() and operator.decode() in MICROSOFT_OPERATORS
         if domain and not is_ours:
             raise ValueError(f"it has the operator {operator!r} of the domain {domain!r}")
@@ -173,17 +157,34 @@ class _Operators:
         if graphs and (in_loop or not (is_loop or operator == b"If")):
             raise ValueError(f"it has a graph inside {operator!r}, which litotes never writes")
         if is_loop:
-            self._bounds.append(bytes(inputs[0]) if inputs else b"")
-        for inner in graphs:
-            self._read_graph(inner, in_loop=is_loop)
+            bounds.append(bytes(next(iter(node[_INPUT]), b"")))
+        for graph in graphs:
+            read_graph(graph, in_loop=is_loop)
 
-    def _read_tensor(self, tensor: memoryview) -> None:
-        fields: dict[int, Any] = dict(_fields(tensor))
-        name = bytes(fields.pop(_TENSOR_NAME, b""))
-        self._n_given[name] += 1
-        # of a whole number without sides; no other field may say that it is something else
-        if fields.keys() == {_TYPE, _RAW_DATA} and fields[_TYPE] == _INT64:
-            self._numbers[name] = int.from_bytes(fields[_RAW_DATA], "little", signed=True)
+    model = _by_tag(memoryview(content))
+    if model[_MODEL_FUNCTIONS]:
+        raise ValueError("it has functions")
+    for graph in model[_MODEL_GRAPH]:
+        read_graph(graph, in_loop=False)
+    for name in bounds:
+        if n_given[name] != 1 or not 0 <= numbers.get(name, -1) <= MOST_ROUNDS:
+            raise ValueError(f"it has a loop that may run longer than {MOST_ROUNDS} rounds")
+
+
+_Fields = defaultdict[int, list[Any]]
+
+
+def _by_tag(message: memoryview) -> _Fields:
+    """The values of a message's fields, by their tags."""
+    found: _Fields = defaultdict(list)
+    for tag, value in _fields(message):
+        found[tag].append(value)
+    return found
+
+
+def _last(message: _Fields, tag: int) -> bytes:
+    """What a field says that is given once: of several, protobuf believes the last."""
+    return bytes(message[tag][-1]) if tag in message else b""
 
 
 def _fields(message: memoryview) -> Iterator[tuple[int, Any]]:

@@ -1,4 +1,4 @@
-"""int8: what is rounded, that nothing is cut off, and that labels stay."""
+"""Weights in int8 and in 16 bits: what is rounded, that nothing is cut off, that answers stay."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 import torch
 from tiny_exports import encoder_of, model_of, session_of, text_of
@@ -14,6 +15,7 @@ from torch import nn
 from litotes.data.corpus import SENTIMENT
 from litotes.encoder import pretrained
 from litotes.encoder.packing import pack
+from litotes.encoder.tokenizer import Pieces
 from litotes.exporting.graph import Graph, Symbol, Value, model_bytes
 from litotes.exporting.int8 import (
     HIGHEST_SUM,
@@ -25,7 +27,10 @@ from litotes.exporting.int8 import (
     quantise,
     round_weights,
 )
+from litotes.exporting.model_graph import build_onnx
 from litotes.exporting.products import Int8
+from litotes.model.checkpoint import Model
+from litotes.model.runtime import compute_logits
 
 TEXTS = [text_of(length) for length in (3, 9, 40, 70)]
 
@@ -172,11 +177,6 @@ def test_steps_reach_as_far_as_makes_the_error_smallest() -> None:
     )
 
 
-def test_layers_that_see_nothing_but_zeros() -> None:
-    layer = layer_of(np.ones((4, 8), dtype=np.float32))
-    np.testing.assert_array_equal(product(layer, np.zeros((3, 8), dtype=np.float32)), 0)
-
-
 def test_inputs_of_layers_are_measured_and_no_hook_is_left() -> None:
     classifier = model_of(encoder_of(), head="crosstalk").classifier
     encoder = classifier.encoder
@@ -198,18 +198,6 @@ def test_inputs_of_layers_are_measured_and_no_hook_is_left() -> None:
     np.testing.assert_allclose(first.mean, embedded.mean(0), atol=1e-6)
     assert first.covariance is not None
     np.testing.assert_allclose(first.covariance, np.cov(embedded.T, bias=True), atol=1e-4)
-
-
-def test_a_tiny_model_stays_near_itself(tmp_path: Path) -> None:
-    model = model_of(encoder_of(pruning="learned"), head="crosstalk")
-    exact = session_of(model, tmp_path)
-    small = session_of(model, tmp_path, precision="int8", texts=TEXTS)
-    differences = [
-        np.abs(exact.logits([text])[task] - values).max()
-        for text in TEXTS
-        for task, values in small.logits([text]).items()
-    ]
-    assert 0 < np.mean(differences) < 0.1
 
 
 @pytest.mark.slow
@@ -234,3 +222,39 @@ def test_minilm_is_a_quarter_of_its_size_and_says_the_same(tmp_path: Path) -> No
         )
         assert (ours.softmax(0) - theirs.softmax(0)).abs().max() < 0.05
         assert ours.argmax() == theirs.argmax()
+
+
+SHORT = [text_of(length) for length in (3, 9, 20)]
+
+
+def largest_difference(model: Model, folder: Path, texts: list[Pieces]) -> float:
+    """Of any logit, between torch and the file of the same model."""
+    session = session_of(model, folder, precision="int16")
+    found = 0.0
+    for text in texts:
+        expected = compute_logits(model, [text])
+        for task, logits in session.logits([text]).items():
+            found = max(found, float(np.abs(logits - expected[task].numpy()).max()))
+    return found
+
+
+@pytest.mark.parametrize("pruning", ["none", "cascade"])
+def test_it_computes_nearly_what_torch_does(pruning: str, tmp_path: Path) -> None:
+    # a float16 would be off by 30 times as much
+    assert largest_difference(model_of(encoder_of(pruning=pruning)), tmp_path, SHORT) < 1e-3
+
+
+def test_only_matrices_and_the_table_are_narrow() -> None:
+    content = build_onnx(model_of(encoder_of()), precision="int16", made_from={})
+    proto = onnx.load_from_string(content)
+    narrow = [one for one in proto.graph.initializer if one.data_type == onnx.TensorProto.INT16]
+    assert {len(one.dims) for one in narrow} == {2}
+    n_wide = len(build_onnx(model_of(encoder_of()), made_from={}))
+    assert len(content) < 0.8 * n_wide  # a tiny model has many small constants
+
+
+def test_a_weight_far_larger_than_others_coarsens_its_own_entry_alone(tmp_path: Path) -> None:
+    model = model_of(encoder_of())
+    with torch.no_grad():
+        model.classifier.encoder.embeddings.piece.weight[5, 3] = 1e6
+    assert largest_difference(model, tmp_path, [Pieces([4, 7, 6], [0, 0, 0], False)]) < 1e-3
