@@ -103,7 +103,7 @@ def test_diagram_shows_errors_and_counts_and_is_the_same_twice() -> None:
     for name, result in results.items():
         assert f"{name}: ECE {result.ece:.3f} (equal mass {result.ece_equal_mass:.3f})" in written
         assert {str(one.n) for one in result.bins} <= set(written)
-    assert written.count("as sure as right") == 1
+    assert written.count("perfect calibration") == 1
     assert svg == render_figure(draw_reliability(results), "svg")
     alone = draw_reliability({"alone": results["before"]})
     assert render_figure(alone, "png").startswith(b"\x89PNG")

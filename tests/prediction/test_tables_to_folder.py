@@ -205,7 +205,7 @@ def test_names_that_clash(asked: BatchPredictor, source: Path, tmp_path: Path) -
     assert row["predicted_sarcasm"] in ("literal", "sarcastic")
     with pytest.raises(UserError, match=r"'sarcasm' already.*--columns.*--prefix"):
         scored(replace(request, prefix=""), asked, tmp_path / "out")
-    with pytest.raises(UserError, match="nobody could tell which row is meant"):
+    with pytest.raises(UserError, match="no one could tell which row is meant"):
         scored(replace(request, columns=("text",), keep_text=False), asked, tmp_path / "out")
     with pytest.raises(UserError, match="There is no format 'xml'"):
         TableRequest(source, format="xml")

@@ -57,7 +57,7 @@ def test_a_column_of_several_labels(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("cells", "options", "problem"),
     [
-        (["a;b", "a", "none;b"], "several=;", "beside other labels"),
+        (["a;b", "a", "none;b"], "several=;", "next to other labels"),
         (["a|b;c", "a", "b"], "several=;", "none can have it in its name"),
         (["a", "a", "a"], "several=;", "needs two labels or more"),
         (["none", "none", "none"], "several=;", "no label at all"),

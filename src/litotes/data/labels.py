@@ -1,7 +1,7 @@
 """From the words in a column of labels to a task: any words or numbers will do.
 
 words                        labels
-happy, sad, Sad              happy, sad           case does not count; the commonest spelling stays
+happy, sad, Sad              happy, sad           case does not count; the usual spelling stays
 1.0, 2, 10                   1, 2, 10             numbers are classes, in the order of numbers
 pos, 0 (sentiment, sarcasm)  positive, negative   where the known spellings are used
 
@@ -68,7 +68,7 @@ def split_labels(cell: str, sign: str, place: str) -> tuple[str, ...]:
         return ()
     for word in words:
         if word.casefold() == NONE:
-            raise UserError(f"{place} holds {NONE!r} beside other labels. Take one of them out.")
+            raise UserError(f"{place} holds {NONE!r} next to other labels. Take one of them out.")
         if BETWEEN in word:
             raise UserError(
                 f"{place} holds the label {word!r:.60}: answers are written with {BETWEEN} between"
@@ -126,7 +126,7 @@ def _numbers(name: str, words: Iterable[str]) -> LabelWords:
 
 
 def _own(name: str, words: Mapping[str, int], place: str) -> LabelWords:
-    """The words as they are: for each the commonest spelling of it; case alone makes no other."""
+    """The words as they are: for each its most frequent spelling; case alone makes no other."""
     spellings: dict[str, list[str]] = defaultdict(list)
     for word in words:
         spellings[word.casefold()].append(word)

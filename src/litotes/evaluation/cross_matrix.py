@@ -28,7 +28,7 @@ Place = tuple[str, str]
 class MatrixCell(Result):
     """Trained here, tested there: macro-F1, mean over seeds, with its 95 % interval.
 
-    majority: macro-F1 of always answering the commonest label of the tested texts.
+    majority: macro-F1 of always answering the most frequent label of the tested texts.
     """
 
     shown = ("place", "n", "macro_f1")

@@ -189,7 +189,7 @@ def draw_reliability(results: Mapping[str, Reliability]) -> Figure:
             ax.plot([x, x], one.interval, color=INK, linewidth=1.2, label="95 % interval")
             below.bar(x, one.n, width, color="#BBBBBB", edgecolor=INK, linewidth=0.6)
             below.text(x, one.n, str(one.n), ha="center", va="bottom", fontsize=7)
-        ax.plot([0, 1], [0, 1], color=INK, linestyle="--", linewidth=1, label="as sure as right")
+        ax.plot([0, 1], [0, 1], color=INK, linestyle="--", linewidth=1, label="perfect calibration")
         title = f"{name}: ECE {result.ece:.3f} (equal mass {result.ece_equal_mass:.3f})"
         ax.set_title(title, fontsize=11, parse_math=False)
         most = max(one.n for one in result.bins)

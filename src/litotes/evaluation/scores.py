@@ -96,7 +96,7 @@ class SeveralScores(Result):
     """A task with several labels on one set of texts.
 
     interval: 95 % interval of macro-F1; micro_interval: of micro-F1. majority: macro-F1
-    of always giving the commonest set of labels here.
+    of always giving the most frequent set of labels here.
     """
 
     shown = Scores.shown
@@ -146,7 +146,7 @@ def _class_scores(task: Task, *parts: NDArray[Any]) -> tuple[ClassScores, ...]:
 
 
 def majority_f1(by_gold: Counts) -> float:
-    """Macro-F1 of always answering the commonest label. by_gold (class,): how many texts have it"""
+    """Macro-F1 of always answering the most frequent label. by_gold: texts of each (class,)"""
     most, n = int(by_gold.max()), int(by_gold.sum())
     return 2 * most / (most + n) / int(np.count_nonzero(by_gold))
 

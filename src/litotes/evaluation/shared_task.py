@@ -55,7 +55,7 @@ class SharedTaskScore:
 
     interval: 95 % bootstrap interval of the score. A text is drawn with both of its labels, within
     its variety. The minimum of two noisy scores is lower than either, so the interval reaches
-    further down than up. majority: the score of always answering the commonest label of a cell.
+    further down than up. majority: the score of always answering the most frequent label of a cell.
     """
 
     cells: Mapping[str, Scores]

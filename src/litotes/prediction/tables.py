@@ -105,7 +105,7 @@ class TableRequest:
             kept = tuple(name for name in kept if name not in self.texts)
         if not kept:
             raise UserError(
-                "Without its text and without another column nobody could tell which row is meant:"
+                "Without its text and without another column no one could tell which row is meant:"
                 " keep the text, or a column that names the row."
             )
         return kept

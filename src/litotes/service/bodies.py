@@ -160,7 +160,7 @@ class ExplainBody(StrictModel):
     methods: list[MethodName] | None = Field(
         default=None,
         max_length=len(_METHODS),
-        description="Those to ask beside it; null: occlusion, effective, standard.",
+        description="Those to ask in addition; null: occlusion, effective, standard.",
     )
     faithfulness: bool = Field(
         default=False,
@@ -249,7 +249,7 @@ def validate(model: type[Body], values: dict[str, Any]) -> Body:
 def _sentence(error: Any) -> str:
     """Of a strict model no message repeats a value; a key that is not known is not repeated."""
     if error["type"] == "extra_forbidden":
-        return "There is a key that is not known here, or `text` or `pair` beside `texts`."
+        return "There is a key that is not known here, or `text` or `pair` next to `texts`."
     joined = " " if error["type"] == _FAULT else ": "
     return f"`{'.'.join(map(str, error['loc']))}`{joined}{error['msg']}."
 

@@ -70,10 +70,10 @@ def check_confidence(results: ExperimentResults) -> tuple[Confidence, ...]:
     for task, tables in grouped(results.tables, lambda table: table.matrix.task).items():
         parts = [own for table in tables for own in table.answers.values()]
         if all(one.n_classes == 2 for one in parts):
-            heat = np.concatenate([part.temperature for part in parts])
+            found_at = np.concatenate([part.temperature for part in parts])
             before = _check(parts, [uncalibrate(part) for part in parts])
             after = _check(parts, [(part.answers, part.probability) for part in parts])
-            temperatures = (float(heat.min()), float(heat.max()))
+            temperatures = (float(found_at.min()), float(found_at.max()))
             found.append(Confidence(results.name, task, before, after, temperatures))
     return tuple(found)
 

@@ -146,12 +146,12 @@ def describe_matrix(matrix: CrossMatrix) -> str:
         )
     words += (
         f" A single cell's 95 % interval is up to {widest:.2f} wide, so differences between cells"
-        " smaller than that may be chance."
+        " smaller than that may not be significant."
     )
     useless = [cell for cell in matrix.cells if cell.interval[0] <= cell.majority]
     if useless:
         pairs = ", ".join(f"{cell.trained_on} → {cell.tested_on}" for cell in useless)
-        words += f" Not clearly better than always answering the commonest label: {pairs}."
+        words += f" Not clearly better than always answering the most frequent label: {pairs}."
     return words
 
 

@@ -478,7 +478,7 @@ class RunFiles:
         for column, tasks in by_seed[0].items():
             for task, first in tasks.items():
                 parts = [columns[column][task] for columns in by_seed]
-                heat = [own.get(task, Calibration()).temperature for own in calibrations]
+                temperatures = [own.get(task, Calibration()).temperature for own in calibrations]
                 yield (
                     task,
                     column,
@@ -486,7 +486,7 @@ class RunFiles:
                         gold=np.array(first.gold),
                         answers=np.array([part.answers for part in parts]),
                         probability=np.array([part.probability for part in parts]),
-                        temperature=np.array(heat),
+                        temperature=np.array(temperatures),
                         labels=tuple(first.labels),
                         texts=short_hash(first.texts, task, *first.labels, json.dumps(first.gold)),
                     ),

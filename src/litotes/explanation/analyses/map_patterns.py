@@ -28,7 +28,7 @@ HETEROGENEOUS = "heterogeneous"
 CLASSES: dict[str, str] = {
     VERTICAL: "most queries look at the same few keys: [CLS], [SEP], punctuation",
     DIAGONAL: "every query looks at itself or at its neighbours",
-    BOTH: "a few shared keys, and beside them the neighbours",
+    BOTH: "a few shared keys, and next to them the neighbours",
     BLOCK: "every query looks at its own text of a pair, or its own sentence",
     HETEROGENEOUS: "none of these: it depends on what the words mean",
 }

@@ -40,7 +40,7 @@ function noteOf(maps, nThere, nDrawn) {
   const same = isSame ? "; here both are the same: a text this short wastes nothing." : ".";
   if (maps.between === null) return `${what}${same} With more than 64 words the bars show what each receives.`;
   const drawn = nDrawn < nThere ? ` Drawn are the ${nDrawn} of ${nThere} words that receive most.` : "";
-  return `${what}${same} Rows ask, columns are looked at.${drawn}`;
+  return `${what}${same} Rows are queries, columns keys.${drawn}`;
 }
 
 // As many words as can be labelled: those that receive most, in the order of the text.

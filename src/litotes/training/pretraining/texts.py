@@ -445,7 +445,7 @@ PADDING, UNKNOWN, FIRST, LAST, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK
 SPECIAL = [PADDING, UNKNOWN, FIRST, LAST, MASK]
 
 MOST_CHARACTERS = 1000
-"""Characters that are pieces by themselves, the commonest of the texts; others are unknown."""
+"""Characters that are pieces by themselves, the most frequent of the texts; others are unknown."""
 
 
 def train_wordpiece(texts: Iterable[str], *, n_vocabulary: int, lower_case: bool) -> str:
