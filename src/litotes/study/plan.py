@@ -181,7 +181,6 @@ def read_study(file: Path, *, changes: Sequence[str] = ()) -> Study:
     if not settings.experiment and not settings.coverage:
         raise UserError(f"{file}: nothing to do; add an [[experiment]].")
     experiments = tuple(_experiment(one, settings, file) for one in settings.experiment)
-    _check_names(experiments, file)
     _check_comparisons(experiments, file)
     return Study(settings, experiments, _published(settings, file))
 
@@ -209,7 +208,8 @@ def _experiment(one: ExperimentSettings, study: StudySettings, file: Path) -> Ex
     where = f"{file}, experiment {one.name!r}"
     _check_grid(one, where)
     settings = []
-    for values in _combinations(one.grid):
+    for chosen in itertools.product(*one.grid.values()):
+        values = dict(zip(one.grid, chosen, strict=True))
         recipe = _recipe(study, {**one.set, **values}, where)
         shared = {path: value for path, value in values.items() if path != one.rows}
         settings.append(Setting(values, recipe, format_value(values[one.rows]), shared))
@@ -246,22 +246,14 @@ def _check_grid(one: ExperimentSettings, where: str) -> None:
         )
 
 
-def _combinations(grid: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
-    for values in itertools.product(*grid.values()):
-        yield dict(zip(grid, values, strict=True))
-
-
-def _check_names(experiments: Sequence[Experiment], file: Path) -> None:
+def _check_comparisons(experiments: Sequence[Experiment], file: Path) -> None:
+    """Names differ; what an experiment is compared with is there, and has its rows or one alone."""
     names = [experiment.settings.name for experiment in experiments]
     for name in names:
         if names.count(name) > 1:
             raise UserError(
                 f"{file}: two experiments are called {name!r}; give each a name of its own."
             )
-
-
-def _check_comparisons(experiments: Sequence[Experiment], file: Path) -> None:
-    """What an experiment is compared with is there, and has its rows or a single one."""
     rows = {one.settings.name: {setting.row for setting in one.grid} for one in experiments}
     for experiment in experiments:
         name = experiment.settings.name

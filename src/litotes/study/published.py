@@ -19,6 +19,7 @@ Every part may be left out. An experiment is compared with the tables of the fig
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -71,11 +72,8 @@ class PublishedTable(Table):
         return self
 
     def scores(self) -> Scores:
-        found = {}
-        for row, values in zip(self.rows, self.macro_f1, strict=True):
-            for column, value in zip(self.columns, values, strict=True):
-                found[row, column] = value
-        return found
+        places = product(self.rows, self.columns)
+        return dict(zip(places, chain.from_iterable(self.macro_f1), strict=True))
 
 
 class PublishedShare(BaseModel, extra="forbid", frozen=True):
@@ -138,11 +136,8 @@ class Published(Table):
 
     def shares_for(self, names: Collection[str]) -> dict[tuple[str, str], float]:
         """The published shares of vocabulary for parts of these names, {(of, among): share}."""
-        shares = {}
-        for one in self.coverage:
-            if {one.of, one.among} <= set(names):
-                shares[one.of, one.among] = one.share
-        return shares
+        known = [one for one in self.coverage if {one.of, one.among} <= set(names)]
+        return {(one.of, one.among): one.share for one in known}
 
     def seconds_for(self, recipe: Recipe) -> float | None:
         """Published seconds per batch for the same head on the same texts."""
@@ -161,11 +156,11 @@ class Published(Table):
 
     def differences_in_setup(self, recipe: Recipe) -> list[str]:
         """What we did differently, in words: the first suspects when numbers differ."""
-        differences = []
-        for what, theirs, ours in _setups(self.recipe, recipe):
-            if theirs is not None and theirs != ours:
-                differences.append(f"{what}: {ours} (the paper: {theirs})")
-        return differences
+        return [
+            f"{what}: {ours} (the paper: {theirs})"
+            for what, theirs, ours in _setups(self.recipe, recipe)
+            if theirs not in (None, ours)
+        ]
 
 
 def read_published(file: Path) -> Published:

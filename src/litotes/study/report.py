@@ -23,6 +23,7 @@ from litotes.data import coverage
 from litotes.data.corpus import Corpus
 from litotes.evaluation.gaps import VISIBLE
 from litotes.evaluation.reliability import draw_reliability, overlay_risk_coverage
+from litotes.evaluation.scores import Json
 from litotes.study.confidence import (
     ALL_COLUMNS,
     Confidence,
@@ -37,6 +38,7 @@ from litotes.study.plan import Experiment, Study, base_recipe, label_values
 from litotes.study.published import PublishedTimes
 from litotes.study.runs import StudyRuns, load_once
 from litotes.study.tables import (
+    Comparison,
     ExperimentResults,
     OverallDifference,
     ScoreTable,
@@ -107,7 +109,7 @@ class Section:
         leading = leading_rows(self.gaps)
         return [row for row in self.gaps if row not in leading]
 
-    def as_json(self, study: Study) -> dict[str, Any]:
+    def as_json(self, study: Study) -> Json:
         results, settings = self.results, self.results.experiment.settings
         return {
             "name": settings.name,
@@ -151,7 +153,7 @@ class Report:
     def confidences(self) -> list[Confidence]:
         return [one for section in self.sections for one in section.confidences]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Json:
         """Everything that follows from the runs' answers; no times, dates, versions or paths."""
         settings = self.study.settings
         return {
@@ -237,11 +239,8 @@ def _all_figures(report: Report) -> Iterator[tuple[tuple[str, ...], Callable[[],
         )
     for confidence in (one for section in sections for one in section.confidences):
         key: tuple[str, ...] = ("calibration", confidence.experiment, confidence.task)
-        checks = {
-            "before": confidence.before.reliability,
-            "after": confidence.after.reliability,
-        }
-        yield key, partial(draw_reliability, checks), _confidence_json(confidence)
+        both = {name: getattr(confidence, name).reliability for name in ("before", "after")}
+        yield key, partial(draw_reliability, both), _confidence_json(confidence)
     for section in sections:
         for task, own in pooled_curves(section.results.tables).items():
             content = {table: curve.as_json() for table, curve in own.items()}
@@ -274,7 +273,7 @@ def report_html(report: Report, timing: Timing, pictures: Pictures) -> str:
     )
 
 
-def table_json(table: ScoreTable) -> dict[str, Any]:
+def table_json(table: ScoreTable) -> Json:
     """A table with its intervals and seeds, and the published scores for it."""
     cells = {cell.place: inside for cell, _, inside in table.published_cells()}
     return {
@@ -308,27 +307,22 @@ def _section(results: ExperimentResults, tables: Tables, study: Study) -> Sectio
     differences = overall_differences(results.experiment, tables)
     gaps = find_group_gaps(results.tables)
     leading = leading_rows(gaps)
-    kinds = grouped(
-        # those within the experiment come first
-        sorted(results.comparisons, key=lambda one: one.elsewhere is not None),
-        lambda one: f"from {one.elsewhere!r}" if one.elsewhere else _between(results),
-    )
-    words = {
-        "tables": _words(
-            "tables",
-            results=results,
-            mean_of=mean_of,
-            home_less_elsewhere=home_less_elsewhere,
-        ),
-        "paper": _words("paper", results=results, less_published=less_published),
-        "comparisons": _words("comparisons", comparisons=kinds, n_all=len(results.comparisons)),
-        "overall": _words("overall", overall=differences),
-        "gaps": _words("gaps", leading=leading, single=[one for one in gaps if one not in leading]),
+    # those within the experiment come first
+    comparisons = sorted(results.comparisons, key=lambda one: one.elsewhere is not None)
+    given: dict[str, Json] = {
+        "tables": {"mean_of": mean_of, "home_less_elsewhere": home_less_elsewhere},
+        "paper": {"less_published": less_published},
+        "comparisons": {
+            "comparisons": grouped(comparisons, partial(_kind, results, "from {!r}")),
+            "n_all": len(comparisons),
+        },
+        "overall": {"overall": differences},
+        "gaps": {"leading": leading, "single": [one for one in gaps if one not in leading]},
     }
     return Section(
         results,
         differences,
-        words,
+        {block: _words(block, results=results, **values) for block, values in given.items()},
         setup_sentences(results.experiment, study),
         check_confidence(results),
         gaps,
@@ -336,9 +330,11 @@ def _section(results: ExperimentResults, tables: Tables, study: Study) -> Sectio
     )
 
 
-def _between(results: ExperimentResults) -> str:
+def _kind(results: ExperimentResults, elsewhere: str, one: Comparison) -> str:
+    """What a comparison of an experiment is between. elsewhere: what those with another are."""
     path = results.experiment.settings.compare
-    return f"between {_COMPARED.get(path or '', f'values of {path}')}"
+    within = f"between {_COMPARED.get(str(path), f'values of {path}')}"
+    return elsewhere.format(one.elsewhere) if one.elsewhere else within
 
 
 def _abstract(
@@ -350,52 +346,38 @@ def _abstract(
     n_failed: int,
 ) -> tuple[str, ...]:
     """What a whole study found: the first thing a reader sees."""
-    encoders = dict.fromkeys(
-        encoder_name(setting.recipe.model.encoder)
-        for experiment in study.experiments
-        for setting in experiment.grid
-    )
-    return _words(
-        "abstract",
-        study=study,
-        n_runs=n_runs,
-        n_failed=n_failed,
-        encoders=list(encoders),
-        corpora=list(corpora_of(study)) if n_runs else [],
-        vocabularies=vocabularies,
-        **_scores_together([section.results for section in sections]),
-        **_checks_together(sections),
-    )
-
-
-def _scores_together(results: Sequence[ExperimentResults]) -> dict[str, Any]:
-    """What the tables and comparisons of all experiments say, for the abstract."""
+    encoders = [encoder_name(one.recipe.model.encoder) for one in study.settings_of_runs()]
+    results = [section.results for section in sections]
     tables = [table for one in results for table in one.tables]
     by_task = grouped(tables, lambda table: table.matrix.task)
     travel = {task: home_less_elsewhere(*own) for task, own in by_task.items()}
     apart = {one.name: less_published(*one.tables) for one in results}
     clear = [(name, own) for name, own in apart.items() if own is not None and own.is_clear]
-    inside = [held for table in tables for _, _, held in table.published_cells()]
-    pairs = [(one, pair) for one in results for pair in one.comparisons]
-    kinds = grouped(
-        pairs, lambda own: "with another experiment" if own[1].elsewhere else _between(own[0])
+    return _words(
+        "abstract",
+        study=study,
+        n_runs=n_runs,
+        n_failed=n_failed,
+        encoders=list(dict.fromkeys(encoders)),
+        corpora=list(corpora_of(study)) if n_runs else [],
+        vocabularies=vocabularies,
+        published=less_published(*tables),
+        inside=[held for table in tables for _, _, held in table.published_cells()],
+        apart=sorted(clear, key=lambda one: -abs(one[1].value)),
+        travel=[(task, gap) for task, gap in travel.items() if gap is not None],
+        cells=[cell for table in tables for cell in table.matrix.cells],
+        visible=VISIBLE,
+        **_tests(sections),
     )
-    return {
-        "published": less_published(*tables),
-        "n_published": len(inside),
-        "n_inside": sum(inside),
-        "apart": sorted(clear, key=lambda one: -abs(one[1].value)),
-        "travel": [(task, gap) for task, gap in travel.items() if gap is not None],
-        "comparisons": {kind: [pair for _, pair in own] for kind, own in kinds.items()},
-        "n_unsure": sum(pair.is_significant and not pair.estimate.is_clear for _, pair in pairs),
-        "cells": [cell for table in tables for cell in table.matrix.cells],
-    }
 
 
-def _checks_together(sections: Sequence[Section]) -> dict[str, Any]:
-    """Calibration, gaps and risks of all experiments, for the abstract."""
-    confidences = [one for section in sections for one in section.confidences]
-    risks = [one for section in sections for one in section.risks if one.column == ALL_COLUMNS]
+def _tests(sections: Sequence[Section]) -> Json:
+    """What the comparisons, calibration, gaps and risks of all experiments say."""
+    comparisons: dict[str, list[Comparison]] = {}
+    for results in (section.results for section in sections):
+        for pair in results.comparisons:
+            kind = _kind(results, "with another experiment", pair)
+            comparisons.setdefault(kind, []).append(pair)
     gaps = [
         (f"{section.name} ({row.table})", gap)
         for section in sections
@@ -403,26 +385,32 @@ def _checks_together(sections: Sequence[Section]) -> dict[str, Any]:
         for gap in row.gaps
         if gap.measure == "macro_f1"
     ]
-    errors, areas = {}, {}
-    for task, own in grouped(confidences, lambda one: one.task).items():
-        checks = [[check.reliability.ece for check in (one.before, one.after)] for one in own]
-        errors[task] = np.mean(checks, axis=0).tolist()
-    for task, found in grouped(risks, lambda one: one.task).items():
-        numbers = [(one.area.value, one.error, one.best) for one in found]
-        areas[task] = np.mean(numbers, axis=0).tolist()
+    risks = [one for section in sections for one in section.risks if one.column == ALL_COLUMNS]
     return {
-        "errors": errors,
-        "risks": areas,
+        "comparisons": comparisons,
+        "errors": _mean_by_task(
+            [one for section in sections for one in section.confidences],
+            lambda one: [one.before.reliability.ece, one.after.reliability.ece],
+        ),
+        "risks": _mean_by_task(risks, lambda one: [one.area.value, one.error, one.best]),
         "gaps": sorted(gaps, key=lambda one: (not one[1].is_significant, -abs(one[1].difference))),
-        "visible": VISIBLE,
     }
 
 
-def _confidence_json(one: Confidence) -> dict[str, Any]:
+def _mean_by_task(
+    things: Sequence[Any], numbers_of: Callable[[Any], list[float]]
+) -> dict[str, list[float]]:
+    return {
+        task: np.mean([numbers_of(one) for one in own], axis=0).tolist()
+        for task, own in grouped(things, lambda one: str(one.task)).items()
+    }
+
+
+def _confidence_json(one: Confidence) -> Json:
     return asdict(one) | {"words": list(_words("calibration", one=one))}
 
 
-def _vocabulary_json(one: Vocabulary) -> dict[str, Any]:
+def _vocabulary_json(one: Vocabulary) -> Json:
     return one.as_json() | {"words": list(vocabulary_words(one))}
 
 
@@ -519,10 +507,10 @@ class Timing:
     """All kinds of runs, the machines they ran on, and the published times."""
 
     rows: tuple[StepTime, ...]
-    machines: tuple[dict[str, Any], ...]
+    machines: tuple[Json, ...]
     published: PublishedTimes | None = None
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Json:
         published = self.published
         return {
             "rows": [asdict(row) for row in self.rows],

@@ -14,7 +14,7 @@ from __future__ import annotations
 import random
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from itertools import cycle
@@ -25,11 +25,13 @@ import numpy as np
 import torch
 
 from litotes.core.errors import UserError, reason_of
+from litotes.core.figures import BAR, hide_frame, new_figure
 from litotes.core.machine import machine_now
 from litotes.core.progress import TimedAction, Watch, ignore_progress, time_in_turns
 from litotes.data.sources import load_with_test_part
 from litotes.encoder import pretrained
 from litotes.encoder.reshaping import rebuild_encoder
+from litotes.evaluation.scores import Result
 from litotes.exporting.export import export_models
 from litotes.model.checkpoint import Model, load_model, save_model
 from litotes.model.classifier import Classifier
@@ -65,12 +67,13 @@ class SpeedLine:
     same_labels: float
 
 
-@dataclass(frozen=True)
-class Speed:
+@dataclass(frozen=True, repr=False)
+class Speed(Result):
     """baseline: the line that ratios are against. left_out: lines that could not be measured, and
     why.
     """
 
+    shown = ("model", "baseline", "n_texts")
     model: str
     baseline: str
     n_texts: int
@@ -78,9 +81,6 @@ class Speed:
     machine: Mapping[str, Any]
     lines: tuple[SpeedLine, ...]
     left_out: Mapping[str, str]
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def measure_speed(
@@ -104,18 +104,21 @@ def measure_speed(
         together, alone, agreement = {}, {}, {}
         for name, answer in answers.items():
             agreement[name] = float(np.mean(np.equal(answer(texts), own_labels)))
-            together[name] = TimedAction(partial(_answer_all, answer, texts))
-            alone[name] = TimedAction(partial(_answer_next, answer, cycle(texts)))
+            together[name] = TimedAction(answer, partial(list, texts))
+            alone[name] = TimedAction(answer, partial(_next_alone, cycle(texts)))
         many = time_in_turns(together, what="all texts", n_rounds=n_rounds, watch=watch)
         n_calls = min(MOST_CALLS, 4 * len(texts))
         single = time_in_turns(
             alone, what="one text", n_rounds=n_rounds, n_runs=n_calls, watch=watch
         )
     baseline = next(iter(answers))
-    lines = tuple(
-        _line(name, len(texts), many[name], many[baseline], single[name], agreement[name])
-        for name in answers
-    )
+    lines = []
+    for name, seconds in many.items():
+        per_second = np.quantile(len(texts) / np.array(seconds), [0.5, 0.25, 0.75])
+        waits = 1000 * np.quantile(single[name], [0.5, 0.99])
+        ratio = float(np.median(np.array(many[baseline]) / np.array(seconds)))
+        numbers = (*per_second.tolist(), *waits.tolist(), ratio, agreement[name])
+        lines.append(SpeedLine(name, *numbers))
     lengths = [len(one.ids) for one in loaded.tokenizer.encode(texts)]
     return Speed(
         model=str(model),
@@ -123,31 +126,13 @@ def measure_speed(
         n_texts=len(texts),
         mean_pieces=round(float(np.mean(lengths)), 1),
         machine=machine_now(),
-        lines=lines,
+        lines=tuple(lines),
         left_out=left_out,
     )
 
 
-def _answer_all(answer: Answer, texts: Sequence[str], _: object) -> None:
-    answer(texts)
-
-
-def _answer_next(answer: Answer, texts: Iterator[str], _: object) -> None:
-    answer([next(texts)])
-
-
-def _line(
-    name: str,
-    n_texts: int,
-    seconds: Sequence[float],
-    baseline: Sequence[float],
-    single: Sequence[float],
-    same_labels: float,
-) -> SpeedLine:
-    slow, middle, fast = np.quantile(n_texts / np.array(seconds), [0.25, 0.5, 0.75]).tolist()
-    wait, worst = (1000 * np.quantile(single, [0.5, 0.99])).tolist()
-    ratio = float(np.median(np.array(baseline) / np.array(seconds)))
-    return SpeedLine(name, middle, slow, fast, wait, worst, ratio, same_labels)
+def _next_alone(texts: Iterator[str]) -> list[str]:
+    return [next(texts)]
 
 
 def _ways(
@@ -223,47 +208,44 @@ def _by_transformers(model: Model, device: str | None) -> Answer:
     padding = classifier.encoder.spec.padding_piece
     encoder = encoder.to(device or "cpu")
 
-    def answer_batch(texts: Sequence[str]) -> list[str]:
-        pieces = [torch.tensor(one.ids) for one in tokenizer.encode(texts)]
-        lengths = torch.tensor([len(one) for one in pieces])
-        ids = torch.nn.utils.rnn.pad_sequence(pieces, batch_first=True, padding_value=padding)
-        live = torch.arange(ids.shape[1])[None] < lengths[:, None]  # (text, piece)
-        ids, live = ids.to(encoder.device), live.to(encoder.device)
-        hidden = encoder(input_ids=ids, attention_mask=live.long()).last_hidden_state
-        if classifier.head_name == "linear":
-            read = hidden[:, 0]  # (text, width)
-        else:
-            counted = live[:, :, None].to(hidden.dtype)
-            read = (hidden * counted).sum(1) / counted.sum(1)
-        return [labels[place] for place in head.output.to(hidden.device)(read).argmax(1).tolist()]
-
+    @torch.inference_mode()
     def answer(texts: Sequence[str]) -> list[str]:
         found: list[str] = []
-        with torch.inference_mode():
-            for start in range(0, len(texts), PADDED_BATCH):
-                found += answer_batch(texts[start : start + PADDED_BATCH])
+        for start in range(0, len(texts), PADDED_BATCH):
+            encoded = tokenizer.encode(texts[start : start + PADDED_BATCH])
+            pieces = [torch.tensor(one.ids, device=encoder.device) for one in encoded]
+            # (text, piece)
+            ids = torch.nn.utils.rnn.pad_sequence(pieces, batch_first=True, padding_value=padding)
+            lengths = torch.tensor([len(one) for one in pieces], device=ids.device)
+            live = torch.arange(ids.shape[1], device=ids.device)[None] < lengths[:, None]
+            hidden = encoder(input_ids=ids, attention_mask=live.long()).last_hidden_state
+            if classifier.head_name == "linear":
+                read = hidden[:, 0]  # (text, width)
+            else:
+                counted = live[:, :, None].to(hidden.dtype)
+                read = (hidden * counted).sum(1) / counted.sum(1)
+            logits = head.output.to(hidden.device)(read)  # (text, class)
+            found += [labels[place] for place in logits.argmax(1).tolist()]
         return found
 
     return answer
 
 
 def draw_speed(speed: Speed) -> Figure:
-    """Texts a second, and what one text waits, a bar a line."""
-    from matplotlib.figure import Figure
-
+    """Draws texts a second, and what one text waits, a bar a line."""
     names = [line.name for line in speed.lines]
-    picture = Figure(figsize=(8.5, 0.9 + 0.45 * len(names)), layout="constrained")
-    left, right = picture.subplots(1, 2, sharey=True)
-    colours = ["#999999" if name == "transformers" else "#0072B2" for name in names]
-    for ax, values, what, form in (
-        (left, [line.texts_per_second for line in speed.lines], "texts a second", "{:,.0f}"),
-        (right, [line.ms for line in speed.lines], "milliseconds for one text", "{:.3g}"),
+    picture = new_figure(8.5, 0.9 + 0.45 * len(names))
+    axes = picture.subplots(1, 2, sharey=True)
+    colours = ["#999999" if name == "transformers" else BAR for name in names]
+    for ax, field, what, form in (
+        (axes[0], "texts_per_second", "texts a second", "{:,.0f}"),
+        (axes[1], "ms", "milliseconds for one text", "{:.3g}"),
     ):
+        values = [getattr(line, field) for line in speed.lines]
         bars = ax.barh(range(len(names)), values, color=colours)
         ax.bar_label(bars, [form.format(value) for value in values], padding=3, fontsize=9)
-        ax.set_xlabel(what)
-        ax.set_xlim(0, 1.2 * max(values))
-        ax.spines[["top", "right"]].set_visible(False)
-    left.set_yticks(range(len(names)), names)
-    left.invert_yaxis()
+        ax.set(xlabel=what, xlim=(0, 1.2 * max(values)))
+        hide_frame(ax)
+    axes[0].set_yticks(range(len(names)), names)
+    axes[0].invert_yaxis()
     return picture
