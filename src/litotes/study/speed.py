@@ -203,7 +203,7 @@ def _by_transformers(model: Model, device: str | None) -> Answer:
         encoder = AutoModel.from_pretrained(folder, attn_implementation="sdpa").eval()
     encoder.pooler = None  # its output is not read; it would only cost time
     task = next(iter(classifier.tasks))
-    head: Any = classifier.heads[task]
+    head: Any = classifier.heads.get_submodule(task)
     labels = classifier.tasks[task].labels
     padding = classifier.encoder.spec.padding_piece
     encoder = encoder.to(device or "cpu")
