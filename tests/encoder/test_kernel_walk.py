@@ -1,4 +1,6 @@
-"""The walk through kernels against the encoder's own, in Triton's interpreter."""
+"""The walk by kernels against the encoder's own, in Triton's interpreter: in a bucket, batch by
+batch with gradients, and with every head.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,14 @@ if not torch.cuda.is_available():
 pytest.importorskip("triton", reason="Triton is not installed: pip install -e .[kernels]")
 
 
+from litotes.core.values import Task
 from litotes.encoder.encoder import Encoder
 from litotes.encoder.families import EncoderSpec
 from litotes.encoder.layout import Batch, Layout
+from litotes.encoder.walk import Encoding
+from litotes.kernels import encode as encoding_by
 from litotes.kernels import triton_operations
+from litotes.kernels.encode import encode, encode_on_device
 from litotes.kernels.route import RoutePlan, Sizes
 from litotes.kernels.triton_operations import (
     TritonOperations,
@@ -25,6 +31,8 @@ from litotes.kernels.triton_operations import (
     route_options,
     walk_route,
 )
+from litotes.model.classifier import Classifier
+from litotes.model.heads import HEADS
 
 # rows of nobody hold whatever was in memory
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -150,22 +158,14 @@ def test_gradients_are_the_encoders(kind: str) -> None:
     """Without dropout, which each way draws for itself."""
     encoder, batch = make_encoder(**KINDS[kind], dropout=0.0, attention_dropout=0.0), make_batch()
     encoder.train()
-    draw = torch.Generator().manual_seed(2)
+    pull = torch.randn(sum(LENGTHS), 48, generator=torch.Generator().manual_seed(2)).to(DEVICE)
     gradients = []
-    for by_kernels in (False, True):
+    for hidden in (
+        encoder(batch).hidden,
+        encode_on_device(encoder, batch, firsts_only=False).hidden,
+    ):
         encoder.zero_grad()
-        if by_kernels:
-            options = route_options(encoder, firsts_only=False, trains=True)
-            plan = RoutePlan.for_texts(options, LENGTHS)
-            numbers = np.empty(plan.n_numbers, np.int32)
-            parts = [p.cpu().numpy().astype(np.int32) for p in (batch.pieces, batch.segments)]
-            plan.write(*parts, np.array(LENGTHS, np.int32), numbers)
-            route = plan.read(torch.from_numpy(numbers).to(DEVICE))
-            hidden = walk_route(encoder, TritonOperations(route, fused=False)).hidden
-        else:
-            hidden = encoder(batch).hidden
-            pull = torch.randn(hidden.shape, generator=draw).to(DEVICE)
-        (hidden * pull).sum().backward()
+        (hidden * pull[: len(hidden)]).sum().backward()
         gradients.append({name: p.grad for name, p in encoder.named_parameters()})
     for name, expected in gradients[0].items():
         if expected is None:
@@ -212,3 +212,98 @@ def test_powers_are_halves_in_bfloat16_alone() -> None:
     for dtype, halves in ((torch.bfloat16, True), (torch.float16, False)):
         options = route_options(encoder.to(dtype), firsts_only=False, trains=False)
         assert options.halves == halves
+
+
+# Batch by batch
+
+TASKS = [Task("mood", ("bad", "good")), Task("irony", ("no", "yes"))]
+
+
+@pytest.fixture
+def with_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoding_by, "kernels_wanted", lambda device: True)
+
+
+def assert_same(found: Encoding, expected: Encoding) -> None:
+    torch.testing.assert_close(found.hidden, expected.hidden, atol=1e-4, rtol=1e-4)
+    assert found.layout.lengths == expected.layout.lengths
+    assert torch.equal(found.origin, expected.origin)
+
+
+@pytest.mark.parametrize("kind", ["dense", "cascade", "fuse", "fuse and restore"])
+@pytest.mark.parametrize("firsts_only", [False, True])
+def test_encodes_as_the_encoder_does(kind: str, firsts_only: bool) -> None:
+    encoder, batch = make_encoder(**KINDS[kind]), make_batch()
+    with torch.no_grad():
+        expected = encoder(batch, firsts_only=firsts_only)
+        assert_same(encode_on_device(encoder, batch, firsts_only=firsts_only), expected)
+
+
+@pytest.mark.usefixtures("with_kernels")
+@pytest.mark.parametrize("head", HEADS)
+def test_every_head_reads_what_kernels_make(head: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder, batch = make_encoder(pruning="cascade"), make_batch()
+    classifier = Classifier(encoder, TASKS, head=head, dropout=0.0).to(DEVICE).eval()
+    n_passes = []
+    original = encode_on_device
+
+    def counting(*arguments: object, **options: object) -> Encoding:
+        n_passes.append(1)
+        return original(*arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(encoding_by, "encode_on_device", counting)
+    with torch.no_grad():
+        found = classifier(batch)
+        assert n_passes
+        monkeypatch.setattr(encoding_by, "kernels_wanted", lambda device: False)
+        expected = classifier(batch)
+    for task in expected:
+        torch.testing.assert_close(found[task], expected[task], atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.usefixtures("with_kernels")
+def test_an_observer_watches_the_encoder_itself() -> None:
+    traces: list[object] = []
+    encode(make_encoder(), make_batch(), observer=traces.append)
+    assert len(traces) == 3
+
+
+@pytest.mark.usefixtures("with_kernels")
+def test_a_plan_drawn_in_training_is_drawn_once() -> None:
+    options = {"explore": 1.0, "restore": False}
+    encoder, batch = make_encoder(pruning="learned", pruning_options=options), make_batch()
+    encoder.train()
+    drawn = []
+    original = encoder.pruning.plan
+    encoder.pruning.plan = lambda: drawn.append(original()) or drawn[-1]  # type: ignore[method-assign]
+    encoding = encode(encoder, batch)
+    assert len(drawn) == 1
+    assert list(encoding.layout.lengths) == drawn[0].counts(-1, batch.layout.lengths)
+
+
+@pytest.mark.usefixtures("with_kernels")
+def test_torchs_seed_decides_dropout_in_attention() -> None:
+    encoder, batch = (
+        make_encoder(n_layers=1, attention_dropout=0.5, dropout=0.0).train(),
+        make_batch(),
+    )
+
+    def hidden(seed: int) -> torch.Tensor:
+        torch.manual_seed(seed)
+        return encode(encoder, batch).hidden
+
+    assert torch.equal(hidden(1), hidden(1))
+    assert not torch.equal(hidden(1), hidden(2))
+    encoder.eval()
+    assert torch.equal(hidden(1), hidden(2))
+
+
+def test_half_precision_is_the_callers_choice() -> None:
+    """The interpreter multiplies float16 well, bfloat16 badly."""
+    encoder: Encoder = make_encoder()
+    batch = make_batch()
+    with torch.no_grad():
+        expected = encoder(batch).hidden
+        with torch.autocast(DEVICE.type, torch.float16):
+            found = encode_on_device(encoder, batch, firsts_only=False).hidden
+    torch.testing.assert_close(found.float(), expected, atol=0.03, rtol=0.03)

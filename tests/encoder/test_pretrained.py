@@ -16,9 +16,9 @@ from safetensors.torch import save_file
 from litotes.core.errors import UserError
 from litotes.data.sources import load as load_corpus
 from litotes.encoder import pretrained
-from litotes.encoder.fetching import BUNDLED, find_folder
+from litotes.encoder.fetching import FETCHABLE, find_folder
 from litotes.encoder.packing import pack
-from litotes.encoder.pretrained import to_family_tensors
+from litotes.encoder.pretrained import from_difference, to_difference, to_family_tensors
 
 
 @pytest.fixture
@@ -36,46 +36,34 @@ def test_bundled_encoder_is_found_without_importing_its_package() -> None:
 
 
 def test_bundled_weights_are_checked_before_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    bundled = BUNDLED["minilm"]
-    files = dict(bundled.files) | {"model.safetensors": "0" * 64}
-    monkeypatch.setitem(BUNDLED, "minilm", replace(bundled, files=files))
+    known = FETCHABLE["minilm"]
+    files = dict(known.files) | {"model.safetensors": "0" * 64}
+    monkeypatch.setitem(FETCHABLE, "minilm", replace(known, files=files))
     with pytest.raises(UserError, match="sha256"):
         pretrained.load("minilm")
 
 
 @pytest.mark.slow
 @torch.no_grad()
-def test_bundled_weights_equal_transformers_on_real_texts() -> None:
-    compare_with_transformers([example.text for example in load_corpus("sampler").examples[:20]])
-
-
-@pytest.mark.slow
-@torch.no_grad()
-def test_bundled_weights_equal_transformers_on_100_besstie_texts(shared_data: Path) -> None:
-    corpus = load_corpus(f"besstie:{shared_data / 'besstie'}").where(split="valid")
-    compare_with_transformers([example.text for example in corpus.examples[::23]][:100])
-
-
-@pytest.mark.slow
-@torch.no_grad()
-def test_fetched_weights_equal_transformers_on_100_besstie_texts(shared_data: Path) -> None:
-    if find_folder("mpnet") is None:
-        pytest.skip("mpnet is not on this machine: litotes encoders get mpnet")
-    corpus = load_corpus(f"besstie:{shared_data / 'besstie'}").where(split="valid")
-    texts = [example.text for example in corpus.examples[::23]][:100]
-    compare_with_transformers(texts, name="mpnet")
-
-
-def compare_with_transformers(texts: list[str], *, name: str = "minilm") -> None:
+@pytest.mark.parametrize("name", ["minilm", "mpnet"])
+@pytest.mark.parametrize("data", ["sampler", "besstie"])
+def test_weights_equal_transformers_on_real_texts(
+    name: str, data: str, request: pytest.FixtureRequest
+) -> None:
     """Alone with `transformers`, alone with us, and in a batch with us: all the same to 1e-5."""
     from transformers import AutoModel
 
-    loaded = pretrained.load(name)
-    reference = AutoModel.from_pretrained(
-        pretrained.find_encoder(name)[0], add_pooling_layer=False
-    ).eval()
-    pieces = loaded.tokenizer.encode(texts)
-    for start in range(0, len(texts), 20):
+    if find_folder(name) is None:
+        pytest.skip(f"{name} is not on this machine: litotes encoders get {name}")
+    if data == "besstie":
+        folder = request.getfixturevalue("shared_data") / data
+        examples = load_corpus(f"besstie:{folder}").where(split="valid").examples[::23][:100]
+    else:
+        examples = load_corpus(data).examples[:20]
+    loaded, folder = pretrained.load(name), pretrained.find_encoder(name)[0]
+    reference = AutoModel.from_pretrained(folder, add_pooling_layer=False).eval()
+    pieces = loaded.tokenizer.encode([example.text for example in examples])
+    for start in range(0, len(pieces), 20):
         chunk = pieces[start : start + 20]
         together = loaded.encoder(pack(chunk)).hidden.split([len(text.ids) for text in chunk])
         for text, hidden in zip(chunk, together, strict=True):
@@ -240,3 +228,52 @@ def test_a_hub_encoder_needs_its_revision() -> None:
 def test_a_hub_encoder_that_is_not_there_is_a_sentence(hub_cache: Path) -> None:
     with pytest.raises(UserError, match="could not be fetched"):
         pretrained.load("someone/other@main")
+
+
+# A matrix as steps away from another
+
+
+def made() -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+    torch.manual_seed(0)
+    base = {"weight": torch.randn(6, 5), "bias": torch.randn(6), "wide": torch.randn(3, 4)}
+    tuned = {name: tensor + 0.01 * torch.randn_like(tensor) for name, tensor in base.items()}
+    tuned["weight"][2] = base["weight"][2]  # a row that did not move
+    return base, tuned | {"wide": torch.randn(2, 4), "heads.output": torch.randn(2, 6)}
+
+
+def test_a_weight_comes_back_to_within_half_a_step() -> None:
+    base, tuned = made()
+    back = from_difference(to_difference(tuned, base), base)
+    assert back.keys() == tuned.keys()
+    half = (tuned["weight"] - base["weight"]).abs().amax(1, keepdim=True) / 127 / 2
+    assert bool(((back["weight"] - tuned["weight"]).abs() <= half + 1e-7).all())
+    assert torch.equal(back["weight"][2], base["weight"][2])
+
+
+def test_what_is_no_matrix_or_has_another_shape_is_kept_as_it_is() -> None:
+    base, tuned = made()
+    kept = to_difference(tuned, base)
+    assert {"bias", "wide", "heads.output"} <= kept.keys()
+    assert "weight" not in kept
+    assert sum(tensor.numel() for tensor in kept.values() if tensor.dtype == torch.int8) == 30
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"difference.size.weight": None},
+        {"difference.size.weight": torch.ones(5, 1)},
+        {"difference.steps.weight": torch.zeros(6, 4, dtype=torch.int8)},
+        {"difference.steps.weight": torch.zeros(6, 5)},
+        {"difference.steps.other": torch.zeros(6, 5, dtype=torch.int8)},
+    ],
+)
+def test_a_difference_that_does_not_fit_is_refused(change: dict[str, torch.Tensor | None]) -> None:
+    base, tuned = made()
+    damaged = {
+        name: tensor
+        for name, tensor in (to_difference(tuned, base) | change).items()
+        if tensor is not None
+    }
+    with pytest.raises(UserError, match="does not fit the encoder"):
+        from_difference(damaged, base)

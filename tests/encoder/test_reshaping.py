@@ -1,13 +1,15 @@
-"""The same weights in another encoder: other seams, or fewer attention heads for good."""
+"""The same weights in another encoder: other seams, fewer attention heads or layers, narrower."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 
 from litotes.core.errors import UserError
+from litotes.encoder import pretrained
 from litotes.encoder.encoder import Encoder
 from litotes.encoder.families import EncoderSpec
 from litotes.encoder.layout import Batch
@@ -18,7 +20,14 @@ from litotes.encoder.pretrained import (
     load_family_tensors,
     to_family_tensors,
 )
-from litotes.encoder.reshaping import keep_heads, rebuild_encoder
+from litotes.encoder.reshaping import (
+    evenly_spaced,
+    keep_heads,
+    keep_layers,
+    layers_to_keep,
+    narrow,
+    rebuild_encoder,
+)
 from litotes.encoder.tokenizer import Pieces
 
 SIZES = {
@@ -135,3 +144,102 @@ def test_what_a_pruning_learned_is_saved() -> None:
     other = rebuild_encoder(encoder_of(), pruning="learned", pruning_options=options)
     load_extra_tensors(other, extra_tensors(encoder))
     assert torch.equal(other.pruning.scorers.weight, encoder.pruning.scorers.weight)
+
+
+# Fewer layers, fewer columns
+
+
+def test_layers_are_spaced_evenly_and_end_with_the_last() -> None:
+    assert evenly_spaced(3, of=6) == [1, 3, 5]
+    assert evenly_spaced(6, of=12) == [1, 3, 5, 7, 9, 11]
+    assert evenly_spaced(4, of=6) == [1, 2, 4, 5]
+    assert evenly_spaced(1, of=6) == [5]
+    assert evenly_spaced(6, of=6) == list(range(6))
+
+
+def test_layers_that_see_less_stay_among_their_kind(tiny: pretrained.Pretrained) -> None:
+    spec = replace(tiny.encoder.spec, n_layers=22, window=8, global_every=3, norm_first=True)
+    kept = layers_to_keep(spec, 6)
+    assert kept[0] == 0
+    assert kept == sorted(set(kept))
+    assert [spec.is_local(old) for old in kept] == [spec.is_local(new) for new in range(6)]
+    assert layers_to_keep(spec, 22) == list(range(22))
+    assert layers_to_keep(replace(spec, window=0, norm_first=False), 11) == evenly_spaced(11, of=22)
+
+
+def test_a_layer_does_not_become_another_kind(tiny: pretrained.Pretrained) -> None:
+    encoder = deep(tiny, window=8, global_every=2)
+    with pytest.raises(UserError, match="sees the whole text"):
+        keep_layers(encoder, [1, 3])
+    assert keep_layers(encoder, [0, 3]).spec.n_layers == 2
+
+
+def deep(tiny: pretrained.Pretrained, **choices: object) -> Encoder:
+    torch.manual_seed(1)
+    return Encoder(replace(tiny.encoder.spec, n_layers=4, **choices)).eval()  # type: ignore[arg-type]
+
+
+def test_kept_layers_compute_as_they_did(tiny: pretrained.Pretrained) -> None:
+    encoder = deep(tiny)
+    batch = pack(tiny.tokenizer.encode(["great tea", "a bad queue, is it not?"]))
+    small = keep_layers(encoder, [1, 3])
+    hidden = encoder.embeddings(batch)
+    hidden = encoder.walk(hidden, batch.layout, start=1, stop=2).hidden
+    hidden = encoder.walk(hidden, batch.layout, start=3).hidden
+    torch.testing.assert_close(small(batch).hidden, hidden)
+    assert small.spec.n_layers == 2
+
+
+def test_shared_layers_are_walked_less_often(tiny: pretrained.Pretrained) -> None:
+    albert = deep(tiny, n_layer_groups=1)
+    small = keep_layers(albert, [1, 3])
+    assert (small.spec.n_layers, small.spec.n_blocks) == (2, 1)
+    with pytest.raises(UserError, match="4 layers"):
+        keep_layers(albert, [4])
+
+
+@pytest.mark.parametrize("relative", [0, 8])
+def test_the_most_used_columns_heads_and_units_stay(
+    relative: int, tiny: pretrained.Pretrained
+) -> None:
+    encoder = deep(tiny, n_relative_buckets=relative)
+    used, heads = list(range(3, 27)), [0, 1, 3]  # 24 of 32 columns, 3 of 4 attention heads
+    with torch.no_grad():
+        for number in range(4):
+            block = encoder.block(number)
+            block.attention.qkv.weight[:, used] *= 10
+            block.attention.qkv.weight.view(3, 4, 8, 32)[2, heads] *= 10
+            block.inner.weight[12:] *= 10  # 36 of 48 units
+    small = narrow(encoder, 24)
+    spec = small.spec
+    assert (spec.width, spec.n_attention_heads, spec.head_width, spec.inner_width) == (24, 3, 8, 36)
+    assert torch.equal(small.embeddings.piece.weight, encoder.embeddings.piece.weight[:, used])
+    wide, slim = encoder.block(2), small.block(2)
+    assert torch.equal(slim.inner.weight, wide.inner.weight[12:][:, used])
+    assert torch.equal(slim.outer.weight, wide.outer.weight[used][:, 12:])
+    value = wide.attention.qkv.weight.view(3, 4, 8, 32)[:, heads].flatten(0, 2)[:, used]
+    assert torch.equal(slim.attention.qkv.weight, value)
+    if relative:
+        assert small.relative_bias is not None
+        assert encoder.relative_bias is not None
+        assert torch.equal(
+            small.relative_bias.by_bucket.weight, encoder.relative_bias.by_bucket.weight[:, heads]
+        )
+    batch = pack(tiny.tokenizer.encode(["great tea"]))
+    assert small(batch).hidden.shape == (batch.layout.n_pieces, 24)
+
+
+def test_a_narrow_encoder_is_an_encoder_folder(tiny: pretrained.Pretrained, tmp_path: Path) -> None:
+    small = replace(tiny, encoder=narrow(keep_layers(tiny.encoder, [1]), 16))
+    pretrained.save(small, tmp_path / "small")
+    loaded = pretrained.load(str(tmp_path / "small"))
+    batch = pack(tiny.tokenizer.encode(["great tea"]))
+    torch.testing.assert_close(loaded.encoder(batch).hidden, small.encoder.eval()(batch).hidden)
+
+
+@pytest.mark.parametrize("width", [30, 0, 40])
+def test_a_width_that_heads_do_not_divide_is_refused(
+    width: int, tiny: pretrained.Pretrained
+) -> None:
+    with pytest.raises(UserError, match="8, 16, 24"):
+        narrow(tiny.encoder, width)
