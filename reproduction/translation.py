@@ -10,11 +10,14 @@ Correia, Niculae & Martins 2019 (arXiv 1909.00015), on captions; Peled and Reich
     python -m reproduction.translation sign --data DATA/sarcasm-sign --out OUT --work /tmp/work \
         --seeds 3 --processes 9 --mps
 
+    python -m reproduction.translation numbers --data DATA --out OUT
+
 `time` first, alone: seconds a step of each weighting, in turns. Then 30 runs of 30 epochs (2
 directions × 3 weightings × 5 seeds), 15 at a time on 16 cores; --mps lets their kernels run at the
 same time where NVIDIA's service can be started, and goes on without it where not. One file is
 written per command, OUT/multi30k.json and so on, anew after every finished run: a run whose file
-lies in --work is not repeated, and --stop-after SECONDS starts no new run after so long.
+lies in --work is not repeated, and --stop-after SECONDS starts no new run after so long. `numbers`
+needs sacrebleu, which such a machine may lack, and writes OUT/translation.json.
 """
 
 from __future__ import annotations
@@ -41,7 +44,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from litotes.data.parallel import Pair
+from litotes.core.storage import write_json
+from litotes.data.parallel import Pair, load_parallel
+from litotes.prediction.predictor import Predictor
 from litotes.training.translation.scores import draw_samples, resample_scores, score_translations
 from reproduction.attention_counts import KINDS
 
@@ -259,7 +264,7 @@ def synchronize(device: Any) -> None:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
-    parser.add_argument("what", choices=("multi30k", "sign", "time"))
+    parser.add_argument("what", choices=("multi30k", "sign", "time", "numbers"))
     parser.add_argument("--data", required=True, help="the folder of the corpus")
     parser.add_argument("--out", type=Path, required=True, help="where the results go")
     parser.add_argument("--work", type=Path, help="where runs lie (default: OUT/work)")
@@ -298,6 +303,9 @@ def plan(
 
 def main() -> None:
     given = parse()
+    if given.what == "numbers":
+        write_json(given.out / "translation.json", collect(given.out, given.data, given.most_pairs))
+        return
     work = given.work or given.out / "work"
     for folder in (given.out, work):
         folder.mkdir(parents=True, exist_ok=True)
@@ -364,14 +372,6 @@ def stop_mps() -> None:
 
 METRICS = ("bleu", "chrf")
 BASELINE = "softmax"
-NAMES = {
-    "softmax": "softmax",
-    "entmax": "1.5-entmax",
-    "learned": "learned α",
-    "plain": "plain texts too",
-    "minilm": "plain texts too, `minilm`",
-}
-"""Of weightings, and of the other ways for Sarcasm SIGN, on pages."""
 
 Run = Mapping[str, Any]
 
@@ -388,6 +388,27 @@ def summarise(runs: Sequence[Run], test: Sequence[Pair]) -> dict[str, Any]:
     for weighting in found:
         found[weighting]["difference"] = difference(samples, found, weighting)
     return found
+
+
+def collect(results: Path, data: str, most: int | None) -> dict[str, Any]:
+    """What was measured of both corpora, as the page's numbers."""
+    numbers: dict[str, Any] = {}
+    for file in sorted(results.glob("*.json")):
+        content = json.loads(file.read_text("utf-8"))
+        if file.stem == "time":
+            numbers["time"] = content
+        elif file.stem == "multi30k":
+            for direction in {run["direction"] for run in content["runs"]}:
+                start, end = direction.split("-")
+                test = load_parallel(f"multi30k:{data}/multi30k?from={start}&to={end}").test[:most]
+                some = [run for run in content["runs"] if run["direction"] == direction]
+                numbers.setdefault("multi30k", {})[direction] = summarise(some, test)
+        elif file.stem == "sign":
+            test = load_parallel(f"sign:{data}/sarcasm-sign").test[:most]
+            predictor = Predictor.load("builtin", device="cpu")
+            numbers["sign"] = summarise_sign(content["runs"], test, predictor)
+            numbers["shown"] = shown_outputs(content["runs"], test)
+    return numbers
 
 
 def by_weighting(runs: Sequence[Run]) -> dict[str, list[Run]]:
