@@ -278,30 +278,37 @@ def _own_files(
     if not can_name_task(name):
         raise UserError(f"task={name}: choose a name of letters, digits, - and _.")
     cutting = choice(options, "words", list(CUTTINGS))
-    found: dict[str, Path] = {}
-    if path.is_dir():
-        for file in sorted(path.iterdir()):
-            plain = Path(file.name.removesuffix(".gz"))
-            split = SPLIT_WORDS.get(plain.stem.lower())
-            if split is not None and plain.suffix in endings:
-                found.setdefault(split, file)
-        if not found:
-            names = ", ".join(f"train{ending}" for ending in endings)
-            raise UserError(f"{path} holds no file called train, valid or test: {names} are read.")
-    else:
+    files = _split_files(path, endings)
+    examples = [one for split, file in files.items() for one in read(file, split)]
+    examples = _with_test_share(examples, number(options, "test", 0.0))
+    return WordCorpus(path.name, name, labels_of(examples), tuple(examples), cutting)
+
+
+def _split_files(path: Path, endings: Sequence[str]) -> dict[str, Path]:
+    if not path.is_dir():
         require_file(path)
-        found["train"] = path
-    examples = [one for split, file in found.items() for one in read(file, split)]
-    share = number(options, "test", 0.0)
+        return {"train": path}
+    found: dict[str, Path] = {}
+    for file in sorted(path.iterdir()):
+        plain = Path(file.name.removesuffix(".gz"))
+        split = SPLIT_WORDS.get(plain.stem.lower())
+        if split is not None and plain.suffix in endings:
+            found.setdefault(split, file)
+    if not found:
+        names = ", ".join(f"train{ending}" for ending in endings)
+        raise UserError(f"{path} holds no file called train, valid or test: {names} are read.")
+    return found
+
+
+def _with_test_share(examples: list[WordExample], share: float) -> list[WordExample]:
+    """Sets a share of the texts aside as the test split, the same ones every time."""
+    if not share:
+        return examples
     if share >= 1:
         raise UserError(f"test={share:g} leaves nothing to learn from: choose a share below 1.")
-    if share and any(one.split != "train" for one in examples):
+    if any(one.split != "train" for one in examples):
         raise UserError(f"test={share:g}: there is a test part already. Leave the option out.")
-    if share:  # the same ones every time
-        examples = [
-            replace(one, split=split_by_hash(one.key, test_share=share)) for one in examples
-        ]
-    return WordCorpus(path.name, name, labels_of(examples), tuple(examples), cutting)
+    return [replace(one, split=split_by_hash(one.key, test_share=share)) for one in examples]
 
 
 def _read_conll(path: Path, options: Mapping[str, str]) -> WordCorpus:
@@ -355,27 +362,26 @@ def _read_ud(path: Path, options: Mapping[str, str]) -> WordCorpus:
     there is no train file, dev is learned from.
     """
     notes: tuple[str, ...] = ()
-    found: dict[str, Path] = {}
-    if path.is_dir():
-        for split, name in (("train", "train"), ("valid", "dev"), ("test", "test")):
-            files = [
-                *sorted(path.glob(f"*{name}*.conllu")),
-                *sorted(path.glob(f"*{name}*.conllu.gz")),
-            ]
-            if files:
-                found[split] = files[0]
-        if not found:
-            raise UserError(
-                f"{path} holds no train, dev or test file that ends in .conllu (or .gz)."
-            )
-        if "train" not in found and "valid" in found:
-            notes = (f"{path} has no train file: its dev file is learned from.",)
-            found = {"train": found.pop("valid"), **found}
-    else:
-        require_file(path)
-        found["train"] = path
+    found = _ud_files(path)
+    if "train" not in found and "valid" in found:
+        notes = (f"{path} has no train file: its dev file is learned from.",)
+        found = {"train": found.pop("valid"), **found}
     examples = [one for split, file in found.items() for one in _ud_texts(file, split)]
     return WordCorpus("ud-ewt", "part_of_speech", labels_of(examples), tuple(examples), notes=notes)
+
+
+def _ud_files(path: Path) -> dict[str, Path]:
+    if not path.is_dir():
+        require_file(path)
+        return {"train": path}
+    found = {}
+    for split, name in (("train", "train"), ("valid", "dev"), ("test", "test")):
+        for ending in (".conllu.gz", ".conllu"):  # the plain file where there are both
+            files = sorted(path.glob(f"*{name}*{ending}"))
+            found |= {split: files[0]} if files else {}
+    if not found:
+        raise UserError(f"{path} holds no train, dev or test file that ends in .conllu (or .gz).")
+    return found
 
 
 def _ud_texts(file: Path, split: str) -> Iterator[WordExample]:
@@ -428,16 +434,20 @@ def _json_text(line: str, place: str, split: str) -> WordExample:
         if not _are_strings(tags) or len(tags) != len(words):
             raise UserError(f'{place}: "tags" must be {len(words)} strings, one for each word.')
         tags = check_tags(tags, place)
-    span = row.get("span")
-    if span is not None:
-        are_numbers = isinstance(span, list) and all(type(one) is int for one in span)
-        if not are_numbers or len(span) != 2 or not 0 <= span[0] < span[1] <= len(words):
-            raise UserError(
-                f'{place}: "span" must be null or the first word and the one after the last, from 0'
-                f" to {len(words)}, not {span!r:.60}."
-            )
-        span = span[0], span[1]
+    span = _check_span(row.get("span"), len(words), place)
     return WordExample(words, tags, "span" in row, span, SPLIT_WORDS[own])
+
+
+def _check_span(span: Any, n_words: int, place: str) -> tuple[int, int] | None:
+    if span is None:
+        return None
+    are_numbers = isinstance(span, list) and all(type(one) is int for one in span)
+    if not are_numbers or len(span) != 2 or not 0 <= span[0] < span[1] <= n_words:
+        raise UserError(
+            f'{place}: "span" must be null or the first word and the one after the last, from 0'
+            f" to {n_words}, not {span!r:.60}."
+        )
+    return span[0], span[1]
 
 
 def _are_strings(value: Any) -> bool:

@@ -174,35 +174,14 @@ def rewrites_of(topic: str) -> dict[str, Rewrite]:
 def _step(step: Mapping[str, Any], patterns: Mapping[str, str]) -> Change:
     swap = step.get("swap", "")
     swap = TABLES.get(swap) or (table(swap) if swap else {})
-
-    def expanded(pattern: str) -> str:
-        """Puts patterns and lists of words in the place of their names."""
-
-        def named(found: re.Match[str]) -> str:
-            name = found[1]
-            if name == "sentence":
-                return _SENTENCE
-            if name in patterns:
-                return expanded(patterns[name])
-            words = swap if name == "swap" else words_of(name)
-            # the longest first: an alternation takes the first that fits
-            return f"(?:{'|'.join(sorted(words, key=lambda word: (-len(word), word)))})"
-
-        filled = re.sub(r"\{([@a-z][^{}]*)\}", named, pattern).replace("\n", "")
-        return re.sub(r"\[[^\]]*\]|'", _both_apostrophes, filled)
-
     if "change" in step:
         options = {key: value for key, value in step.items() if key != "change"}
-        return CHANGES[step["change"]](
-            **{key: expanded(value) if key == "where" else value for key, value in options.items()}
-        )
-    ending = f"(?={expanded(step['after'])})" if "after" in step else _END
-    unless = f"(?!{expanded(step['unless'])})" if "unless" in step else ""
-    find = f"(?:{expanded(step.get('find', '{swap}'))})"
-    if step.get("boundaries", True):
-        find = f"{_START}{find}{ending}{unless}"
-    search = re.compile(find, re.IGNORECASE)
-    before = re.compile(f"(?:{expanded(step.get('unless_before', '(?!)'))})$", re.IGNORECASE)
+        if "where" in options:
+            options["where"] = _expand(options["where"], patterns, swap)
+        return CHANGES[step["change"]](**options)
+    search = re.compile(_searched(step, patterns, swap), re.IGNORECASE)
+    unless_before = _expand(step.get("unless_before", "(?!)"), patterns, swap)
+    before = re.compile(f"(?:{unless_before})$", re.IGNORECASE)
     writer = WRITERS.get(step.get("by", ""), _write(step.get("write", "{0:swap}"), swap))
 
     def replaced(found: re.Match[str]) -> str:
@@ -215,6 +194,35 @@ def _step(step: Mapping[str, Any], patterns: Mapping[str, str]) -> Change:
         return keep_case(found[0], written) if step.get("case", True) else written
 
     return lambda text, random: search.sub(replaced, text, count=step.get("n", 0))
+
+
+def _searched(step: Mapping[str, Any], patterns: Mapping[str, str], swap: Mapping[str, str]) -> str:
+    """The pattern of the places that a step changes."""
+    after, unless, find = (
+        _expand(step.get(key, default), patterns, swap)
+        for key, default in (("after", ""), ("unless", ""), ("find", "{swap}"))
+    )
+    if not step.get("boundaries", True):
+        return f"(?:{find})"
+    ending = f"(?={after})" if after else _END
+    return f"{_START}(?:{find}){ending}" + (f"(?!{unless})" if unless else "")
+
+
+def _expand(pattern: str, patterns: Mapping[str, str], swap: Mapping[str, str]) -> str:
+    """Puts patterns and lists of words in the place of their names."""
+
+    def named(found: re.Match[str]) -> str:
+        name = found[1]
+        if name == "sentence":
+            return _SENTENCE
+        if name in patterns:
+            return _expand(patterns[name], patterns, swap)
+        words = swap if name == "swap" else words_of(name)
+        # the longest first: an alternation takes the first that fits
+        return f"(?:{'|'.join(sorted(words, key=lambda word: (-len(word), word)))})"
+
+    filled = re.sub(r"\{([@a-z][^{}]*)\}", named, pattern).replace("\n", "")
+    return re.sub(r"\[[^\]]*\]|'", _both_apostrophes, filled)
 
 
 def _both_apostrophes(found: re.Match[str]) -> str:

@@ -6,7 +6,7 @@ Rows become examples by a map of columns; rows that cannot be used are counted a
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -214,19 +214,23 @@ def _left_out_note(
     n_bad = sum(map(len, left_out.values()))
     if not n_bad:
         return ()
-    reasons = []
-    for column, bad in left_out.items():
-        what = f"{column!r} is empty" if column else "a cell cannot be read"
-        numbers = ", ".join(str(row.number) for row, _ in bad[:_N_NAMED])
-        more = f" and {len(bad) - _N_NAMED} more" if len(bad) > _N_NAMED else ""
-        unit = f"{bad[0][0].unit}{'s' if len(bad) > 1 else ''}"
-        reasons.append(f"{what} in {len(bad)} ({unit} {numbers}{more})")
+    reasons = [
+        _left_out_reason(column, [row for row, _ in bad]) for column, bad in left_out.items()
+    ]
     were = "was" if n_bad == 1 else "were"
     fault = f" The first that cannot be read: {left_out[''][0][1]}" if "" in left_out else ""
     return (
         f"{name}: {n_bad} of {n_rows} rows {were} left out: {', '.join(reasons)}.{fault} To"
         " stop at such a row instead, add bad=stop to the source.",
     )
+
+
+def _left_out_reason(column: str, rows: Sequence[Row]) -> str:
+    what = f"{column!r} is empty" if column else "a cell cannot be read"
+    numbers = ", ".join(str(row.number) for row in rows[:_N_NAMED])
+    more = f" and {len(rows) - _N_NAMED} more" if len(rows) > _N_NAMED else ""
+    unit = f"{rows[0].unit}{'s' if len(rows) > 1 else ''}"
+    return f"{what} in {len(rows)} ({unit} {numbers}{more})"
 
 
 def _empty_column(row: Row, columns: _Columns) -> str:
@@ -325,13 +329,18 @@ def _hub_rows(
         raise UserError(_unreadable(name, error)) from error
     for place, record in enumerate(records, start=1):
         require_columns(file, record, needs)
-        values = {}
-        for key in needs:
-            value = record[key]
-            if key in words and isinstance(value, int):
-                value = words[key][value] if value >= 0 else ""  # -1: a label kept secret
-            values[key] = as_text(value, f"{file}, row {place}, column {key!r}")
+        row = f"{file}, row {place}"
+        values = {
+            key: _hub_text(record[key], words.get(key), f"{row}, column {key!r}") for key in needs
+        }
         yield Row(file, place, values, unit="row"), SPLIT_WORDS[split.casefold()]
+
+
+def _hub_text(value: Any, words: Sequence[str] | None, place: str) -> str:
+    """A cell as text; words: of a column of labels, which are stored as their numbers."""
+    if words is not None and isinstance(value, int):
+        value = words[value] if value >= 0 else ""  # -1: a label kept secret
+    return as_text(value, place)
 
 
 def _unreadable(name: str, error: Exception) -> str:
