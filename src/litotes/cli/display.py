@@ -14,6 +14,7 @@ stderr closed or full    notes are lost, and nothing else is
 from __future__ import annotations
 
 import codecs
+import json
 import os
 import sys
 import time
@@ -124,9 +125,7 @@ def _escape_unencodable(error: UnicodeError) -> tuple[str, int]:
     """The characters as JSON spells them."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")
-    numbers = (int.from_bytes(units[place : place + 2]) for place in range(0, len(units), 2))
-    return "".join(f"\\u{number:04x}" for number in numbers), error.end
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
 
 
 def visible(text: str) -> str:

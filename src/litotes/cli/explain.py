@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 from litotes.cli.display import print_json, print_lines, progress, say, visible
 from litotes.cli.inputs import for_kind
-from litotes.cli.tables import print_rendered, print_table
+from litotes.cli.tables import print_rendered, print_rows
 from litotes.core.errors import has_extra, require_extra
-from litotes.core.numbers import format_signed
 from litotes.core.storage import find_target
 from litotes.explanation.attribution import available_methods, by_weight
 from litotes.explanation.explain import METHOD, check_format, chosen_methods, write_explanation
@@ -74,35 +73,35 @@ STRONG, CLEAR = 2 / 3, 1 / 3
 
 N_TOP_WORDS = 3
 
+METHODS = """\
+method: {0[name]}
+comprehensiveness: {0[shading].faithfulness.comprehensiveness:+z.3f}
+sufficiency loss: {0[shading].faithfulness.sufficiency_loss:+z.3f}
+first words: {0[words]}
+"""
+"""How faithful each method is, and the words it puts first."""
+
 
 def print_explanation(explanation: Explanation) -> None:
+    words = [visible(word.written) for word in explanation.read.words]
     print_lines(*_answer_lines(explanation))
     for text in shaded_texts(explanation):
         print_lines("")
         print_rendered([text], soft_wrap=True)
-    print_lines("", *_word_lines(explanation), *_layer_lines(explanation))
-    _print_methods(explanation)
-
-
-def _print_methods(explanation: Explanation) -> None:
-    """A row for each method: how faithful it is, and the words it puts first."""
+    print_lines("", *_word_lines(explanation, words))
     rows = []
     for name, shading in explanation.shadings.items():
-        top_words = _weighed_words(shading)[:N_TOP_WORDS]
-        words = ", ".join(_word(explanation, place) for place in top_words)
-        rows.append((name, *_faithfulness(shading), words or "no word"))
-    print_table(("method", "comprehensiveness", "sufficiency loss", "first words"), rows)
+        first = ", ".join(words[place] for place in _weighed_words(shading)[:N_TOP_WORDS])
+        rows.append({"name": name, "shading": shading, "words": first or "no word"})
+    print_rows(METHODS, rows)
 
 
 def _answer_lines(explanation: Explanation) -> Iterator[str]:
-    answer = explanation.answer
+    answer, shares = explanation.answer, explanation.probabilities.items()
     if isinstance(answer.label, float):
         yield f"{explanation.task}: {answer.label:.3f}"
     else:
-        others = []
-        for label, probability in explanation.probabilities.items():
-            if label != answer.label:
-                others.append(f"{label} {probability:.1%}")
+        others = [f"{label} {share:.1%}" for label, share in shares if label != answer.label]
         sure = f"{answer.label}, {answer.probability or 0:.1%} sure"
         yield f"{explanation.task}: {sure} ({', '.join(others)})"
     if explanation.read.pieces.truncated:
@@ -113,25 +112,19 @@ def _answer_lines(explanation: Explanation) -> Iterator[str]:
 
 def shaded_texts(explanation: Explanation) -> Iterator[Text]:
     """The text, and its pair if it has one, as written, with their words marked."""
-    read = explanation.read
-    yield _shaded_text(explanation, is_pair=False)
-    if read.pair is not None:
-        yield _shaded_text(explanation, is_pair=True)
-
-
-def _shaded_text(explanation: Explanation, *, is_pair: bool) -> Text:
     from rich.text import Text
 
     read, shading = explanation.read, explanation.shadings[explanation.method]
     greatest = max(map(abs, shading.weights)) or 1.0
-    text = Text()
-    for part, word in segments(read, is_pair=is_pair):
-        if word is None:
-            text.append(visible(part))
-        else:
-            text.append(*_mark_word(visible(part), shading.weights[word] / greatest, shading))
-    text.append(visible(unread(read, is_pair=is_pair)))
-    return text
+    for is_pair in (False,) if read.pair is None else (False, True):
+        text = Text()
+        for part, word in segments(read, is_pair=is_pair):
+            if word is None:
+                text.append(visible(part))
+            else:
+                text.append(*_mark_word(visible(part), shading.weights[word] / greatest, shading))
+        text.append(visible(unread(read, is_pair=is_pair)))
+        yield text
 
 
 def _mark_word(word: str, strength: float, shading: Shading) -> tuple[str, str]:
@@ -145,56 +138,35 @@ def _mark_word(word: str, strength: float, shading: Shading) -> tuple[str, str]:
     return (f"[{marks}{word}]" if marks else word), style
 
 
-def _word_lines(explanation: Explanation) -> Iterator[str]:
-    """What the marks mean, and the words with the most weight."""
+def _word_lines(explanation: Explanation, words: Sequence[str]) -> Iterator[str]:
+    """What the marks mean, the words with the most weight, and which words a pruned model removed
+    after which layer; layers count from 1 for readers.
+    """
     shading = explanation.shadings[explanation.method]
-    order = _weighed_words(shading)
-    if not shading.is_signed:
-        yield f"{shading.method}: [*word] counts, [**word] counts most"
-        yield f"most: {_list_words(explanation, order[:N_TOP_WORDS]) or 'no word'}"
-        return
-    yield (
-        f"{shading.method}: [+word] speaks for the answer, [-word] against it, [++word] and"
-        " [--word] most"
-    )
-    words_for = [word for word in order if shading.weights[word] > 0]
-    words_against = [word for word in reversed(order) if shading.weights[word] < 0]
-    yield f"for: {_list_words(explanation, words_for[:N_TOP_WORDS]) or 'no word'}"
-    yield f"against: {_list_words(explanation, words_against[:N_TOP_WORDS]) or 'no word'}"
+    weights, order = shading.weights, _weighed_words(shading)
+    if shading.is_signed:
+        marks = "[+word] speaks for the answer, [-word] against it, [++word] and [--word] most"
+        sides = {
+            "for": [word for word in order if weights[word] > 0],
+            "against": [word for word in reversed(order) if weights[word] < 0],
+        }
+    else:
+        marks, sides = "[*word] counts, [**word] counts most", {"most": order}
+    form = "+.3f" if shading.is_signed else ".3f"
+    lists = {
+        side: [f"{words[word]} {weights[word]:{form}}" for word in found[:N_TOP_WORDS]]
+        for side, found in sides.items()
+    }
+    left = {layer for layer in explanation.left_at_layer if layer is not None}
+    for layer in [*sorted(left), None] if left else []:
+        name = "stayed to the end" if layer is None else f"left after layer {layer + 1}"
+        places = enumerate(explanation.left_at_layer)
+        lists[name] = [words[word] for word, place in places if place == layer]
+    yield f"{shading.method}: {marks}"
+    for name, shown in lists.items():
+        yield f"{name}: {', '.join(shown) or 'no word'}"
 
 
 def _weighed_words(shading: Shading) -> list[int]:
     """The words that have a weight, the greatest first: one that left has none by attention."""
     return [word for word in by_weight(shading.weights) if shading.weights[word]]
-
-
-def _list_words(explanation: Explanation, words: Sequence[int]) -> str:
-    shading = explanation.shadings[explanation.method]
-    form = "+.3f" if shading.is_signed else ".3f"
-    return ", ".join(f"{_word(explanation, word)} {shading.weights[word]:{form}}" for word in words)
-
-
-def _layer_lines(explanation: Explanation) -> Iterator[str]:
-    """Which words a pruned model removed after which layer; layers count from 1 for readers."""
-    by_layer: dict[int, list[str]] = {}
-    remaining: list[str] = []
-    for place, layer in enumerate(explanation.left_at_layer):
-        words = remaining if layer is None else by_layer.setdefault(layer, [])
-        words.append(_word(explanation, place))
-    for layer, words in sorted(by_layer.items()):
-        yield f"left after layer {layer + 1}: {', '.join(words)}"
-    if by_layer:
-        yield f"stayed to the end: {', '.join(remaining) or 'no word'}"
-
-
-def _faithfulness(shading: Shading) -> tuple[str, str]:
-    faithfulness = shading.faithfulness
-    if faithfulness is None:
-        return "", ""
-    comprehensiveness = format_signed(faithfulness.comprehensiveness, 3)
-    sufficiency_loss = format_signed(faithfulness.sufficiency_loss, 3)
-    return comprehensiveness, sufficiency_loss
-
-
-def _word(explanation: Explanation, place: int) -> str:
-    return visible(explanation.read.words[place].written)

@@ -19,7 +19,14 @@ from litotes.core.errors import UserError
 from litotes.core.json_text import to_json
 from litotes.core.numbers import counted
 from litotes.core.storage import find_target, write_text
-from litotes.core.values import UNREADABLE_NOTE, Answer, BadText, Prediction, label_text
+from litotes.core.values import (
+    UNREADABLE_NOTE,
+    Answer,
+    BadText,
+    Prediction,
+    WordPrediction,
+    label_text,
+)
 from litotes.data.tables.files import MAX_CHARS, too_long
 from litotes.data.tables.rows import character_problem, replace_characters
 from litotes.prediction.predictor import BatchPredictor, Predictor, written_text
@@ -390,15 +397,19 @@ def _block(prediction: Prediction, all_probabilities: bool) -> Iterator[str]:
         if all_probabilities or len(answer.probabilities) > 2 or isinstance(answer.label, tuple):
             for label, share in answer.probabilities.items():
                 yield f"  {'':<10} {label:<10} {share:6.1%}"
-    if prediction.truncated:
-        yield "  (the text is longer than the model reads; its end was not seen)"
-    if prediction.unreadable:
-        yield f"  ({UNREADABLE_NOTE})"
+    yield from note_lines(
+        prediction, cut="the text is longer than the model reads; its end was not seen"
+    )
     if prediction.answered_at_layer is not None:
         place = f"after layer {prediction.answered_at_layer}"
         yield f"  (answered {'by the table' if prediction.answered_at_layer == 0 else place})"
-    if prediction.problem is not None:
-        yield f"  (no answer: {prediction.problem})"
+
+
+def note_lines(found: Prediction | WordPrediction, *, cut: str) -> Iterator[str]:
+    """What the reader of an answer should know. cut: of one to a text that was not read whole."""
+    no_answer = f"no answer: {found.problem}"
+    notes = {cut: found.truncated, UNREADABLE_NOTE: found.unreadable, no_answer: found.problem}
+    yield from (f"  ({note})" for note, holds in notes.items() if holds)
 
 
 def _answer(answer: Answer) -> str:

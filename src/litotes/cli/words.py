@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from litotes.cli.display import print_json, print_lines, progress, say, visible, write_out
-from litotes.cli.predict import table_request, typed_rows
+from litotes.cli.predict import note_lines, table_request, typed_rows
 from litotes.cli.scores import print_word_scores
 from litotes.core.errors import UserError
 from litotes.core.json_text import to_json
 from litotes.core.storage import write_json, write_text
-from litotes.core.values import UNREADABLE_NOTE, WordPrediction
+from litotes.core.values import WordPrediction
 from litotes.explanation.marked_words import marked_line, marked_page, notes_of, title_of
 from litotes.training.tagging.answers import evaluate_words, fair_words
 from litotes.training.tagging.tagger import Tagger
@@ -96,16 +96,10 @@ def _block(found: WordPrediction) -> str:
             lines.append(f"  {word.written:<{widest}}  {word.label or '(not read)':<10} {share}")
         lines += [f"  {one.kind}: {one.written}" for one in found.stretches]
     elif found.problem is None:
-        share = f"{found.probability or 0:.1%}"
         answer = f"“{found.span.written}”" if found.span else "none"
-        lines.append(f"  {found.task}: {answer}  {share}")
-    if found.truncated:
-        lines.append("  (a part of the text was not read: it is longer than the model reads)")
-    if found.unreadable:
-        lines.append(f"  ({UNREADABLE_NOTE})")
-    if found.problem is not None:
-        lines.append(f"  (no answer: {found.problem})")
-    return "\n".join(map(visible, lines))
+        lines.append(f"  {found.task}: {answer}  {found.probability or 0:.1%}")
+    cut = "a part of the text was not read: it is longer than the model reads"
+    return "\n".join(map(visible, [*lines, *note_lines(found, cut=cut)]))
 
 
 def evaluate(options: argparse.Namespace) -> None:
