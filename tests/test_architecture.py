@@ -24,7 +24,7 @@ LEVELS = (
     ("training",),
     ("exporting", "pruning"),
     ("study",),
-    ("api", "service", "sklearn"),
+    ("service", "sklearn"),
     ("cli",),
     ("__init__", "__main__"),
 )

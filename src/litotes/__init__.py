@@ -16,8 +16,6 @@ TYPE_CHECKING = False  # type checkers take it as True; importing `typing` would
 if TYPE_CHECKING:
     from typing import Any
 
-    from litotes.api.functions import train as train
-    from litotes.api.functions import train_words as train_words
     from litotes.core.errors import UserError as UserError
     from litotes.core.values import Prediction as Prediction
     from litotes.data.corpus import Corpus as Corpus
@@ -35,6 +33,8 @@ if TYPE_CHECKING:
     from litotes.pruning.choice import prune as prune
     from litotes.pruning.exits import add_exits as add_exits
     from litotes.training.recipe import Recipe as Recipe
+    from litotes.training.run import train as train
+    from litotes.training.run import train_words as train_words
     from litotes.training.tagging.tagger import Tagger as Tagger
     from litotes.training.tagging.tagger import evaluate_words as evaluate_words
 
@@ -58,8 +58,8 @@ _MODULES = {
     "prune": "litotes.pruning.choice",
     "pull": "litotes.model.hub",
     "push": "litotes.model.hub",
-    "train": "litotes.api.functions",
-    "train_words": "litotes.api.functions",
+    "train": "litotes.training.run",
+    "train_words": "litotes.training.run",
 }
 """Where each public name is defined."""
 
