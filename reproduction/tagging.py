@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from litotes.api.functions import train_words
+from litotes import train_words
 from litotes.core.machine import choose_device, gpu_facts, machine_now
 from litotes.core.storage import write_json
 from litotes.data.words import CHANGED, KEPT, Span, WordExample, load_words, longest_stretch
