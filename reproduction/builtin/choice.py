@@ -18,9 +18,10 @@ from litotes.data.corpus import Corpus
 from litotes.encoder.packing import TextSet, make_text_set
 from litotes.evaluation.reliability import reliability
 from litotes.model.calibration import Calibration
-from litotes.model.checkpoint import Model, average_models
+from litotes.model.checkpoint import Model
 from litotes.training.inputs import Inputs, all_logits
 from litotes.training.losses import has_label
+from reproduction.builtin.averaging import average_models
 from reproduction.builtin.texts import RESERVED
 from reproduction.roc import roc_area
 

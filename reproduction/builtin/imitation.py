@@ -37,7 +37,7 @@ from litotes.encoder.families import config_from_spec
 from litotes.encoder.packing import TextSet, make_text_set
 from litotes.encoder.pretrained import load_family_tensors, to_family_tensors
 from litotes.encoder.tokenizer import Pieces, PieceTokenizer
-from litotes.model.checkpoint import Model, average_models, load_model, save_model
+from litotes.model.checkpoint import Model, load_model, save_model
 from litotes.model.classifier import Classifier
 from litotes.training.classification import Classification
 from litotes.training.distillation.plan import DistillRecipe
@@ -47,6 +47,7 @@ from litotes.training.losses import SoftAnswers
 from litotes.training.objective import RunContext, autocast
 from litotes.training.recipe import TrainingSettings
 from litotes.training.trainer import Trainer
+from reproduction.builtin.averaging import average_models
 from reproduction.builtin.texts import ASKED, N_FOLDS, OLDER, RECIPE, VARIANT, Row, read_texts
 
 

@@ -1,11 +1,6 @@
-"""The contract of every head, of texts and of words, in training and in evaluation mode; and the
-mean of models that differ in theirs.
-"""
+"""The contract of every head, of texts and of words, in training and in evaluation mode."""
 
 from __future__ import annotations
-
-from copy import deepcopy
-from dataclasses import replace
 
 import pytest
 import torch
@@ -13,16 +8,13 @@ from torch import nn
 
 from litotes.core.errors import UserError
 from litotes.core.values import Task
-from litotes.data.corpus import SENTIMENT
 from litotes.encoder import pretrained
 from litotes.encoder.layout import Layout
 from litotes.encoder.packing import pack_windows, read_whole
 from litotes.encoder.pretrained import Pretrained
 from litotes.encoder.torch_operations import TORCH, read_both_at_once
 from litotes.encoder.walk import Encoding
-from litotes.model.calibration import Calibration
-from litotes.model.checkpoint import Model, average_models
-from litotes.model.classifier import Classifier, WordModel
+from litotes.model.classifier import WordModel
 from litotes.model.heads import HEADS, WORD_HEADS, Convolution
 
 WIDTH = 16
@@ -229,51 +221,3 @@ def test_gradients_reach_the_whole_encoder(shared_tiny: Pretrained, kind: str) -
     gradients = [one.grad for one in model.encoder.blocks.parameters()]
     assert all(one is not None and one.abs().sum() > 0 for one in gradients if one is not None)
     assert model.encoder.embeddings.piece.weight.grad is not None
-
-
-# The mean of several models
-
-
-@pytest.fixture(scope="module")
-def one(shared_tiny: Pretrained) -> Model:
-    classifier = Classifier(deepcopy(shared_tiny.encoder), [SENTIMENT], head="linear", dropout=0.0)
-    return Model(classifier.eval(), shared_tiny.tokenizer, "tiny", None)
-
-
-@pytest.fixture(scope="module")
-def two(one: Model) -> tuple[Model, Model]:
-    """Models that differ in their heads alone."""
-    other = deepcopy(one.classifier)
-    with torch.no_grad():
-        for parameter in other.heads.parameters():
-            parameter += 1.0
-    return one, replace(one, classifier=other)
-
-
-@pytest.mark.parametrize("shares", [None, [0.75, 0.25]])
-def test_the_mean_lies_between_two(two: tuple[Model, Model], shares: list[float] | None) -> None:
-    first, other = (list(one.classifier.heads.parameters()) for one in two)
-    mean = average_models(two, shares).classifier.heads.parameters()
-    for own, before, after in zip(mean, first, other, strict=True):
-        torch.testing.assert_close(own, before + (0.25 if shares else 0.5))
-        torch.testing.assert_close(after, before + 1)  # neither has moved
-
-
-@pytest.mark.parametrize("n", [2, 3, 7])
-def test_is_the_same_to_the_last_bit_where_all_agree(one: Model, n: int) -> None:
-    mean = average_models([one] * n)
-    own = one.classifier.state_dict()
-    for name, tensor in mean.classifier.state_dict().items():
-        assert torch.equal(tensor, own[name]), name
-
-
-def test_what_was_fitted_to_other_weights_is_gone(two: tuple[Model, Model]) -> None:
-    task = next(iter(two[0].classifier.tasks))
-    fitted = replace(two[0], calibration={task: Calibration(temperature=2.0, n=10)})
-    assert average_models([fitted, two[1]]).calibration_of(task) == Calibration()
-
-
-def test_models_of_other_shape_have_no_mean(two: tuple[Model, Model]) -> None:
-    other = replace(two[1], base_sha256="another")
-    with pytest.raises(UserError, match="same encoder, head and tasks"):
-        average_models([two[0], other])

@@ -301,7 +301,7 @@ def _read_rows(
         names: tuple[str, ...] = ("text",) if options.pair is None else ("text", "pair")
         typed = TableRequest(
             Path("-"),
-            *names,
+            pair=None if options.pair is None else "pair",
             bad_rows=options.bad_rows,
             all_probabilities=options.probabilities,
             keep_formulas=options.keep_formulas,

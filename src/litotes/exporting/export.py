@@ -274,7 +274,7 @@ def compare(
     apply = apply_to_each if task.multi_label else Calibration.apply
     labels_before, before = apply(calibration, torch_logits)
     labels_after, after = apply(calibration, logits)
-    differs: Array = labels_before != labels_after  # (text,), or (text, class)
+    differs: Any = labels_before != labels_after  # (text,), or (text, class)
     # by how much torch preferred its label to the other one: where a threshold decides, twice the
     # distance from it, which is the same for a threshold of one half
     if task.multi_label:
@@ -284,7 +284,7 @@ def compare(
     else:
         rows = np.arange(len(before))
         margins = before[rows, labels_before] - before[rows, labels_after]
-    is_toss_up = margins < TOSS_UP
+    is_toss_up: Any = margins < TOSS_UP
     if task.multi_label:  # a text has changed when one of its labels has
         is_toss_up, differs = is_toss_up.all(1, where=differs), differs.any(1)
     known = [place for place, one in enumerate(gold) if _is_known(task, one)]

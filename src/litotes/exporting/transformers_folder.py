@@ -126,7 +126,8 @@ def _tensors(model: Model, task: Task) -> dict[str, Tensor]:
     prefix = FAMILIES[encoder.spec.family].prefix
     inner_name, output_name, activation = _CLASSIFIERS[encoder.spec.family]
     tensors = {f"{prefix}{name}": tensor for name, tensor in to_family_tensors(encoder).items()}
-    output: nn.Linear = model.classifier.heads[task.name].output
+    heads: Any = model.classifier.heads
+    output: nn.Linear = heads[task.name].output
     weight, offset = output.weight.double().cpu(), output.bias.double().cpu()
     inner_weight = torch.eye(encoder.spec.width, dtype=torch.float64)
     inner_offset = torch.zeros(encoder.spec.width, dtype=torch.float64)

@@ -6,15 +6,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from torch import Tensor, nn
 
 from litotes.core.errors import UserError
-from litotes.encoder.operations import Operations, Texts, Value
+from litotes.encoder.operations import Encoding, Operations, Texts, Value
 from litotes.encoder.packing import WordPlaces
 from litotes.encoder.torch_operations import TORCH
-from litotes.encoder.walk import Encoding
 
 
 class Head(nn.Module, ABC):
@@ -151,6 +150,10 @@ class CrossTalk(JointHead):
     lets a task's classifier see the other tasks' views. Nespolo et al., "Figurative Language
     Understanding", §II.B.3.
     """
+
+    projections: Any
+    fusions: Any
+    outputs: Any
 
     def __init__(self, width: int, n_outputs: Mapping[str, int], *, dropout: float) -> None:
         super().__init__(width, n_outputs, dropout=dropout)

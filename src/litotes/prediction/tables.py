@@ -295,8 +295,9 @@ class Tally:
         )
 
     def merge(self, other: Tally) -> Tally:
-        *counts, problems = map(add, astuple(self), astuple(other))
-        return Tally(*counts, problems[:_N_PROBLEMS])
+        both = list(map(add, astuple(self), astuple(other)))
+        both[-1] = both[-1][:_N_PROBLEMS]
+        return Tally(*both)
 
     def sentences(self, bad_rows: str) -> list[str]:
         """What the user should know. bad_rows: see `BAD_ROWS`."""

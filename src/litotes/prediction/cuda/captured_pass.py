@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from litotes.encoder.walk import Encoding
+from litotes.encoder.operations import Encoding
 from litotes.kernels.route import RoutePlan
 from litotes.kernels.tiles import Numbers
 from litotes.kernels.triton_operations import SideStream, TritonOperations, walk_route
