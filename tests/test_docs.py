@@ -301,6 +301,9 @@ def test_the_architecture_lists_the_packages_from_the_bottom_up() -> None:
     (table,) = re.findall(r"^\| package \|.*?\n\n", page, re.MULTILINE | re.DOTALL)
     rows = [re.findall(r"`(\w+)`", row.split("|")[1]) for row in table.splitlines()[2:] if row]
     assert [set(row) for row in rows] == [set(level) for level in LEVELS[:-1]]
+    for table_name, file in re.findall(r"`([A-Z_]+)` in `(?!tests)([\w/]+\.py)`", page):
+        code = (SOURCE / file).read_text("utf-8")
+        assert re.search(rf"^{table_name}\b", code, re.MULTILINE), f"{table_name} in {file}"
 
 
 def test_there_are_commands_to_check() -> None:
