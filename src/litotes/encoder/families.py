@@ -349,7 +349,7 @@ _LIMITS = {
 SHARE = (0, 1 - 1e-9)
 """Those of all other numbers: a dropout, an epsilon."""
 
-_KINDS = {"str": str, "bool": bool, "Mapping": dict, "Sequence": (list, tuple)}
+_KINDS: dict[str, Any] = {"str": str, "bool": bool, "Mapping": dict, "Sequence": (list, tuple)}
 """Of the settings that are not numbers, by how they are annotated."""
 
 _REFUSED = {

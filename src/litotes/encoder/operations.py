@@ -64,7 +64,7 @@ class State:
     texts: Texts
     whole: Texts
     origin: Value
-    importance: Value | None = None
+    importance: Value = None
     heads: Any = None
     removed: Any = None
     context: Any = None

@@ -82,14 +82,15 @@ class TorchOperations(Operations):
         used, texts = None if state.heads is None else state.heads.used, state.texts
         if not firsts:
             source = attention.project(read)  # (piece, 3, attention_head, head_width)
-            return Projected(*select_heads(source, used, texts).unbind(1), source)
+            query, key, value = select_heads(source, used, texts).unbind(1)
+            return Projected(query, key, value, source)
         asking = self.first_pieces(read, texts)
         queries = attention.project_part(asking, slice(attention.inner))
         source = attention.project_part(read, slice(attention.inner, None))
         if used is not None:
             queries = select_heads(queries, used, texts.firsts)
-        (query,) = queries.unbind(1)
-        return Projected(query, *select_heads(source, used, texts).unbind(1), source)
+        key, value = select_heads(source, used, texts).unbind(1)
+        return Projected(queries[:, 0], key, value, source)
 
     def rotate(self, projected: Projected, state: State, *, local: bool, firsts: bool) -> Projected:
         cos, sin = state.context[local].angles

@@ -168,7 +168,7 @@ def packed_attention(
     key_tiles: tiles of the keys, where the queries are others than the keys.
     """
     by_bucket = None if packed.bias is None else packed.bias.by_bucket
-    sources = packed.query, packed.key, packed.value
+    sources: tuple[Tensor, ...] = packed.query, packed.key, packed.value
     if stacked is not None:
         sources = (stacked,) if stacked.shape[1] == 3 else (packed.query, stacked)
     learned = [tensor for tensor in (rule.alpha, by_bucket, *sources) if tensor is not None]

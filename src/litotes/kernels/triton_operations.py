@@ -14,13 +14,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from litotes.encoder.attention.pruning import Plan
 from litotes.encoder.attention.weighting import LONGEST, RowRule
 from litotes.encoder.encoder import Attention, Embeddings, Encoder
-from litotes.encoder.layout import BucketLayout
-from litotes.encoder.operations import Choice, Seen, Wanted
+from litotes.encoder.layout import BucketLayout, Plan
+from litotes.encoder.operations import Choice, Encoding, Seen, State, Wanted
 from litotes.encoder.torch_operations import Projected, TorchOperations
-from litotes.encoder.walk import Encoding, State, walk
+from litotes.encoder.walk import walk
 from litotes.kernels.attention import DistanceBias, Packed, packed_attention
 from litotes.kernels.attention import Wanted as Written
 from litotes.kernels.norm import add_and_norm, embed
@@ -122,7 +121,7 @@ def walk_route(encoder: Encoder, ops: TritonOperations) -> Encoding:
     encoding: Encoding = walk(
         ops,
         encoder,
-        ops.route,
+        ops.route,  # type: ignore[arg-type]
         plan=ops.route.options.plan,
         firsts_only=ops.route.options.firsts_only,
     )
@@ -232,7 +231,7 @@ class TritonOperations(TorchOperations):
 
     # Products and norms
 
-    def embed(self, embeddings: Embeddings, batch: Route) -> Tensor:
+    def embed(self, embeddings: Embeddings, batch: Any) -> Tensor:
         if not self.fused:
             return super().embed(embeddings, batch)
         assert embeddings.position is not None  # `has_kernels` sees to it
@@ -275,7 +274,7 @@ class TritonOperations(TorchOperations):
 
     # Attention
 
-    def context(self, encoder: Encoder, texts: Any, whole: Any, origin: Any) -> None:
+    def context(self, encoder: Encoder, texts: Any, whole: Any, origin: Any) -> Any:
         """A stage knows its tiles already."""
 
     def attend(
@@ -407,7 +406,7 @@ class TritonOperations(TorchOperations):
             return Waiting(hidden, staying, 0), take(mixed, staying)
         return Waiting(hidden, staying, n_norms), Waiting(mixed, staying, n_norms)
 
-    def remember(self, state: State, choice: Choice) -> Tensor:
+    def remember(self, state: State, choice: Choice) -> Any:
         restored: Tensor = state.removed
         if restored is None:
             whole = state.whole

@@ -25,9 +25,10 @@ from dataclasses import asdict, dataclass, replace
 from operator import mul
 from typing import Any
 
-from litotes.encoder.attention.pruning import Plan, Pruning
+from litotes.encoder.attention.pruning import Pruning
 from litotes.encoder.encoder import Encoder
 from litotes.encoder.families import EncoderSpec
+from litotes.encoder.layout import Plan
 
 
 @dataclass(frozen=True)

@@ -30,9 +30,10 @@ from torch.nn import functional
 
 from litotes.core.numbers import Floats
 from litotes.core.progress import Watch
+from litotes.encoder.operations import Encoding
 from litotes.encoder.packing import batches_by_budget, pack
 from litotes.encoder.tokenizer import Pieces
-from litotes.encoder.walk import Encoding, GoOn
+from litotes.encoder.walk import GoOn
 from litotes.model.checkpoint import Model
 from litotes.model.exits import LARGEST, STORED, StaticTable, Sureness
 from litotes.model.heads import ExitHeads, read_texts

@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from litotes.encoder.attention.pruning import Learned
+from litotes.encoder.operations import Encoding
 from litotes.encoder.packing import TextSet, lay_end_to_end
 from litotes.encoder.tokenizer import Pieces
-from litotes.encoder.walk import Encoding
 from litotes.kernels.encode import attention_seeds, uses_kernels
 from litotes.kernels.route import ALIGNED, RoutePlan, Sizes
 from litotes.kernels.triton_operations import TritonOperations, route_options, walk_route
