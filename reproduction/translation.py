@@ -219,6 +219,7 @@ def time_steps(options: Options, out: Path, *, n_steps: int, n_warm: int) -> Non
     import torch
 
     from litotes.core.machine import choose_device
+    from litotes.training.objective import RunContext
     from litotes.training.processes import join_processes
     from litotes.training.translation.course import Start, TranslationObjective
     from litotes.training.translation.pairs import make_pair_set
@@ -234,9 +235,8 @@ def time_steps(options: Options, out: Path, *, n_steps: int, n_warm: int) -> Non
             tokenizer = start.choose_tokenizer(texts.train)
             network = start.make_model(tokenizer).to(device)
             sets = [make_pair_set(part, tokenizer) for part in (texts.train, texts.valid)]
-            loops[name] = TranslationObjective(
-                network, *sets, start.recipe, device=device, processes=processes
-            )
+            context = RunContext(device, Path(options.work), processes=processes)
+            loops[name] = TranslationObjective(network, *sets, start.recipe, context)
         found: dict[str, list[float]] = {name: [] for name in loops}
         for turn in range(3):
             for name, loop in loops.items():

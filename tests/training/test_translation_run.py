@@ -11,6 +11,7 @@ from pathlib import Path
 from shutil import copytree
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from made_pairs import make_network, make_recipe, make_texts
@@ -18,7 +19,8 @@ from made_pairs import make_network, make_recipe, make_texts
 from litotes.cli.main import main
 from litotes.core.errors import Stopped, UserError
 from litotes.data.parallel import Pair, ParallelTexts
-from litotes.model.folder import open_model, write_description
+from litotes.model.checkpoint import write_description
+from litotes.model.folder import open_model
 from litotes.training.checkpoints import RunState
 from litotes.training.objective import RunContext
 from litotes.training.recipe import TranslationRecipe
@@ -136,7 +138,10 @@ def test_a_run_begins_from_an_encoder(tiny_folder: Path, tmp_path: Path) -> None
 
 
 def test_rates_rise_and_fall_as_in_the_paper() -> None:
-    recipe, pairs = make_recipe(training={"warmup_steps": 100}), PairSet([], [], 0)
+    recipe, pairs = (
+        make_recipe(training={"warmup_steps": 100}),
+        PairSet([np.arange(3)], [np.arange(3)], 0),
+    )
     context = RunContext(torch.device("cpu"), Path())
     objective = TranslationObjective(make_network(), pairs, pairs, recipe, context)
     rates = [objective.rate(step) for step in (0, 99, 399)]

@@ -65,7 +65,7 @@ def read_lessons(
     """Takes every text to the end. layers: those of the encoder that exits read. what: names the
     work in the progress bar.
     """
-    classifier = model.classifier.eval()
+    classifier, n_done = model.classifier.eval(), 0
     vectors: dict[int, list[Tensor]] = {layer: [] for layer in layers}
     logits: dict[str, list[Tensor]] = {task: [] for task in classifier.tasks}
 
@@ -75,10 +75,8 @@ def read_lessons(
         return whole
 
     exits = {layer: partial(look, layer) for layer in vectors}
-
     # texts of about the same length together: less to pad in attention
     order = sorted(range(len(texts)), key=lambda place: len(texts[place].ids))
-    n_done = 0
     with torch.no_grad():
         for places in batches_by_budget([len(texts[place].ids) for place in order]):
             batch = pack([texts[order[place]] for place in places])
@@ -88,10 +86,9 @@ def read_lessons(
             n_done += len(places)
             watch(what, n_done, len(texts), "")
     back = torch.tensor(order).argsort()
+    by_layer = {layer: torch.cat(parts)[back] for layer, parts in vectors.items()}
     return Lessons(
-        {layer: torch.cat(parts)[back] for layer, parts in vectors.items()},
-        {task: torch.cat(parts)[back] for task, parts in logits.items()},
-        texts,
+        by_layer, {task: torch.cat(parts)[back] for task, parts in logits.items()}, texts
     )
 
 

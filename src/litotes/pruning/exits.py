@@ -152,8 +152,10 @@ def add_exits(
     settings = with_layers(whole, settings or ExitSettings())
     n_tested = n_needed(allowed=settings.differ, confidence=settings.confidence)
     texts = choose_texts(folder, data, unlabelled, n_tested=n_tested, seed=settings.seed)
-    made = teach_and_test(whole, read_parts(whole, texts, settings.layers, watch), settings, watch)
-    result = _measure(made, texts, settings, watch)
+    read = partial(_read, whole, texts, settings.layers, watch)
+    lessons = {part: read(part) for part in _PARTS}
+    made = teach_and_test(whole, lessons, settings, watch)
+    result = _measure(made, read("measured"), texts.notes, settings, watch)
     _save(result, folder, texts, out)
     return result
 
@@ -217,12 +219,7 @@ def choose_texts(
     of a source is only measured, unless there are too few texts without it.
     """
     corpus = load_with_test_part(source)
-    trained, notes = read_trained_texts(model), list(corpus.notes)
-    recipe = model.description.get("facts", {}).get("recipe")
-    if trained is None and recipe is not None:
-        # it lists no texts, but its recipe may name other sources
-        is_known = source_names(source) & source_names(recipe["data"]["source"])
-        trained = None if is_known else frozenset()
+    trained, notes = _trained_texts(model, source), list(corpus.notes)
     if trained is None:
         notes.append(
             "The model does not say which texts it was trained on: those of the train split are"
@@ -230,16 +227,14 @@ def choose_texts(
         )
     split = corpus.test_split() if len(corpus.splits()) > 1 else None
     more = [Example(row.text(COLUMN), {}) for path in unlabelled for row in _rows(Path(path))]
-    # of texts alike the one of the test split is kept
-    in_order = sorted([*corpus, *more], key=lambda example: example.split != split)
     once: dict[str, Example] = {}
-    for example in in_order:
+    # of texts alike the one of the test split is kept
+    for example in sorted([*corpus, *more], key=lambda example: example.split != split):
         once.setdefault(example_key(example), example)
     parts: dict[str, list[Example]] = {"old": [], "new": [], "test": []}
     for example in once.values():
-        if trained is None:
-            is_old = example.split == "train" and bool(example.labels)
-        else:
+        is_old = example.split == "train" and bool(example.labels)
+        if trained is not None:
             is_old = text_hash(example) in trained
         is_test = split is not None and example.split == split
         parts["old" if is_old else "test" if is_test else "new"].append(example)
@@ -247,6 +242,17 @@ def choose_texts(
     for part in parts.values():
         generator.shuffle(part)
     return _divide(parts, notes, corpus.name, n_tested)
+
+
+def _trained_texts(model: ModelFolder, source: str) -> frozenset[str] | None:
+    """The hashes of the texts that a model has learned; None: they may be any of this source."""
+    recipe = model.description.get("facts", {}).get("recipe")
+    trained = read_trained_texts(model)
+    if trained is None and recipe is not None:
+        # it lists no texts, but its recipe may name other sources
+        is_known = source_names(source) & source_names(recipe["data"]["source"])
+        trained = None if is_known else frozenset()
+    return trained
 
 
 _rows = partial(read_rows, needs=(COLUMN,))
@@ -290,16 +296,10 @@ def _take(examples: Sequence[Example], n: int) -> tuple[list[Example], list[Exam
     return taken, rest
 
 
-def read_parts(
-    model: Model, texts: ExitTexts, layers: Sequence[int], watch: Watch
-) -> dict[str, Lessons]:
-    """Reads what exits after any of these layers learn from, by the part of the texts."""
-    return {part: _read(model, texts, part, layers, watch) for part in _PARTS}
-
-
 def _read(
-    model: Model, texts: ExitTexts, part: str, layers: Sequence[int], watch: Watch
+    model: Model, texts: ExitTexts, layers: Sequence[int], watch: Watch, part: str
 ) -> Lessons:
+    """What exits after any of these layers learn from a part of the texts."""
     pieces = encode_examples(model.tokenizer, getattr(texts, part))
     inner = [layer for layer in layers if layer]
     return read_lessons(model, pieces, inner, what=f"reading texts ({part})", watch=watch)
@@ -311,26 +311,11 @@ def teach_and_test(
     """Teaches exits after the layers of the settings, which have been read, and tests thresholds
     until one keeps the promise.
     """
-    tasks, layers = model.classifier.tasks, settings.layers
-    untested = Promise(settings.differ, settings.confidence, 0, 0)
-    always = {layer: dict.fromkeys(tasks, Sureness(0, 0)) for layer in layers}
-    torch.manual_seed(settings.seed)
-    exits = EarlyExits.for_classifier(model.classifier, Exits(layers, always, 1.0, untested))
-    temperatures = {task: model.calibration_of(task).temperature for task in tasks}
-    taught, checked = lessons["taught"], lessons["fitted"]
-    teach(exits.heads, taught, checked, temperatures, watch=watch)
-    if settings.static:
-        n_pieces = model.classifier.encoder.spec.n_vocabulary
-        table = teach_table(taught, checked, temperatures, n_pieces=n_pieces, watch=watch)
-        exits = replace(exits, table=table)
-    sureness: dict[int, dict[str, Sureness]] = {layer: {} for layer in layers}
-    for layer, said in _ask_exits(model, exits, checked).items():
-        for task, (logits, agrees) in said.items():
-            margins = label_margins(logits, model.calibration_of(task))
-            sureness[layer][task] = fit_sureness(margins, agrees)
-    rule = Exits(layers, sureness, 1.0, untested)
-    exits = replace(exits, rule=rule)
-    fitted, tested = (rehearse(model, exits, own) for own in (checked, lessons["tested"]))
+    exits = _teach(model, lessons["taught"], lessons["fitted"], settings, watch)
+    fitted, tested = (
+        rehearse(model, exits, ask_exits(model, exits, lessons[part]))
+        for part in ("fitted", "tested")
+    )
     cuts = candidate_cuts(fitted.log_odds)
     cut = choose_cut(tested, cuts, allowed=settings.differ, confidence=settings.confidence)
     if cut is None:
@@ -338,28 +323,52 @@ def teach_and_test(
         raise UserError(
             f"No threshold keeps the promise: of {counted(tested.n_texts, 'text')} tested,"
             f" {int(tested.differs(cuts[0]).sum())} of the {n_left} that leave under the strictest"
-            f" differ. Allow more than {100 * settings.differ:g} % with --max-disagreement,"
-            " choose later --layers, or give more texts with --unlabelled FILE."
+            f" differ. Allow more than {100 * settings.differ:g} % with --max-disagreement, choose"
+            " later --layers, or give more texts with --unlabelled FILE."
         )
     # a cut beyond what a float can tell from 1 lets no text leave
-    chosen = replace(rule, threshold=float(expit(cut)))
-    promise = replace(untested, n=tested.n_texts, n_differ=int(tested.differs(chosen.cut).sum()))
-    return replace(model, exits=replace(exits, rule=replace(chosen, promise=promise)))
+    rule = replace(exits.rule, threshold=float(expit(cut)))
+    n_differ = int(tested.differs(rule.cut).sum())
+    promise = replace(rule.promise, n=tested.n_texts, n_differ=n_differ)
+    return replace(model, exits=replace(exits, rule=replace(rule, promise=promise)))
 
 
-def _ask_exits(
-    model: Model, exits: EarlyExits, lessons: Lessons
-) -> dict[int, dict[str, tuple[NDArray[np.float32], NDArray[np.bool_]]]]:
-    """The logits of every exit (text, class), and whether their label is the whole model's (text,).
+def _teach(
+    model: Model, taught: Lessons, checked: Lessons, settings: ExitSettings, watch: Watch
+) -> EarlyExits:
+    """Exits that have learned their answers and how sure they are; no text may leave yet."""
+    classifier, layers = model.classifier, settings.layers
+    untested = Promise(settings.differ, settings.confidence, 0, 0)
+    never = {layer: dict.fromkeys(classifier.tasks, Sureness(0, 0)) for layer in layers}
+    torch.manual_seed(settings.seed)
+    exits = EarlyExits.for_classifier(classifier, Exits(layers, never, 1.0, untested))
+    temperatures = {task: model.calibration_of(task).temperature for task in classifier.tasks}
+    teach(exits.heads, taught, checked, temperatures, watch=watch)
+    if settings.static:
+        n_pieces = classifier.encoder.spec.n_vocabulary
+        table = teach_table(taught, checked, temperatures, n_pieces=n_pieces, watch=watch)
+        exits = replace(exits, table=table)
+    sureness: dict[int, dict[str, Sureness]] = {layer: {} for layer in layers}
+    for layer, said in ask_exits(model, exits, checked).items():
+        for task, (logits, agrees) in said.items():
+            margins = label_margins(logits, model.calibration_of(task))
+            sureness[layer][task] = fit_sureness(margins, agrees)
+    return replace(exits, rule=replace(exits.rule, sureness=sureness))
 
-    {layer: {task: (logits, agrees)}}
-    """
+
+Said = Mapping[int, Mapping[str, tuple[NDArray[np.float32], NDArray[np.bool_]]]]
+"""What exits say of some texts: their logits (text, class), and whether their label is the whole
+model's (text,). {layer: {task: (logits, agrees)}}
+"""
+
+
+@torch.no_grad()
+def ask_exits(model: Model, exits: EarlyExits, lessons: Lessons) -> Said:
     found = {}
     for layer in exits.rule.layers:
         if layer:
-            with torch.no_grad():
-                heads, vectors = exits.heads.outputs(layer), lessons.vectors[layer]
-                logits = {task: own(vectors).numpy() for task, own in heads.items()}
+            heads, vectors = exits.heads.outputs(layer), lessons.vectors[layer]
+            logits = {task: own(vectors).numpy() for task, own in heads.items()}
         else:
             assert exits.table is not None
             logits = exits.table.logits(lessons.texts)
@@ -374,8 +383,7 @@ def agree(
 ) -> NDArray[np.bool_]:
     """Finds the texts to which these logits give the label of the whole model. (text,)"""
     calibration = model.calibration_of(task)
-    labels, _ = calibration.apply(logits)
-    whole, _ = calibration.apply(lessons.logits[task].numpy())
+    labels, whole = (calibration.apply(own)[0] for own in (logits, lessons.logits[task].numpy()))
     return np.asarray(labels == whole)
 
 
@@ -406,12 +414,12 @@ class Rehearsal:
         return ~answers[self.places(cut), np.arange(self.n_texts)]
 
 
-def rehearse(model: Model, exits: EarlyExits, lessons: Lessons) -> Rehearsal:
+def rehearse(model: Model, exits: EarlyExits, said: Said) -> Rehearsal:
     log_odds, agrees = [], []
-    for layer, said in _ask_exits(model, exits, lessons).items():
-        logits = {task: own for task, (own, _) in said.items()}
+    for layer, by_task in said.items():
+        logits = {task: own for task, (own, _) in by_task.items()}
         log_odds.append(exits.rule.log_odds(layer, logits, model.calibration))
-        agrees.append(np.logical_and.reduce([own for _, own in said.values()]))
+        agrees.append(np.logical_and.reduce([own for _, own in by_task.values()]))
     return Rehearsal(np.stack(log_odds), np.stack(agrees))
 
 
@@ -456,28 +464,19 @@ def n_needed(*, allowed: float, confidence: float) -> int:
     return math.ceil(math.log(1 - confidence) / math.log(1 - allowed))
 
 
-def _measure(model: Model, texts: ExitTexts, settings: ExitSettings, watch: Watch) -> ExitsResult:
+def _measure(
+    model: Model, lessons: Lessons, notes: tuple[str, ...], settings: ExitSettings, watch: Watch
+) -> ExitsResult:
     """What exits save and what they change, on texts by which nothing was chosen."""
-    lessons = _read(model, texts, "measured", settings.layers, watch)
     pieces = lessons.texts
-    outputs = compute_outputs(model, pieces)
+    outputs, n = compute_outputs(model, pieces), len(pieces)
     assert outputs.layers is not None
     agrees = [agree(model, lessons, task, own) for task, own in outputs.logits.items()]
     n_differ = int((~np.logical_and.reduce(agrees)).sum())
-    lengths = [len(text.ids) for text in pieces]
-    speed, worst = _speed_ratios(model, pieces[:_N_TIMED], n_rounds=settings.n_rounds, watch=watch)
-    return ExitsResult(
-        model,
-        settings,
-        _exit_rows(model, lessons),
-        n=len(pieces),
-        differ=n_differ / len(pieces),
-        interval=share_interval(n_differ, len(pieces)),
-        flops_ratio=operations_ratio(model, lengths, outputs.layers),
-        speed_ratio=speed,
-        worst_ratio=worst,
-        notes=texts.notes,
-    )
+    saved = operations_ratio(model, [len(text.ids) for text in pieces], outputs.layers)
+    rows, interval = _exit_rows(model, lessons), share_interval(n_differ, n)
+    ratios = _speed_ratios(model, pieces[:_N_TIMED], n_rounds=settings.n_rounds, watch=watch)
+    return ExitsResult(model, settings, rows, n, n_differ / n, interval, saved, *ratios, notes)
 
 
 def _exits_of(model: Model) -> EarlyExits:
@@ -488,21 +487,19 @@ def _exits_of(model: Model) -> EarlyExits:
 def _exit_rows(model: Model, lessons: Lessons) -> tuple[ExitRow, ...]:
     """A row for every exit, and one for the end."""
     exits = _exits_of(model)
-    rule = exits.rule
-    rehearsal = rehearse(model, exits, lessons)
+    rule, said = exits.rule, ask_exits(model, exits, lessons)
+    rehearsal, rows = rehearse(model, exits, said), []
     places, differs = rehearsal.places(rule.cut), rehearsal.differs(rule.cut)
-    rows = []
-    for place, (layer, said) in enumerate(_ask_exits(model, exits, lessons).items()):
+    for place, (layer, by_task) in enumerate(said.items()):
         here, ece = places == place, {}
-        for task, (logits, agrees) in said.items():
+        for task, (logits, agrees) in by_task.items():
             margins = label_margins(logits, model.calibration_of(task))
             sure = expit(rule.sureness[layer][task].log_odds(margins))
             ece[task] = reliability(sure, agrees).ece_equal_mass
         differ = float(differs[here].mean()) if here.any() else None
         agreed = float(rehearsal.agrees[place].mean())
         rows.append(ExitRow(layer, float(here.mean()), differ, agreed, ece))
-    n_layers = len(model.classifier.encoder.spec.walk)
-    stayed = float((places == len(rule.layers)).mean())
+    n_layers, stayed = len(model.classifier.encoder.spec.walk), float((places == len(said)).mean())
     return (*rows, ExitRow(n_layers, stayed, 0.0 if stayed else None, 1.0, {}))
 
 
