@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import random
 from pathlib import Path
 
 import pytest
+import torch
 
 from litotes.training.distillation import DistillRecipe
 from litotes.training.recipe import Recipe
@@ -58,3 +61,50 @@ def recipe(tea: str, tiny_recipe: Recipe) -> DistillRecipe:
     )
     content = {"folds": 2, "unlabelled": "selection", "baseline": False}
     return DistillRecipe.of({**student.model_dump(), "distill": content}, "test")
+
+
+TAGGED = ("the", "tea", "is", "great", "queue", "not", "bad", "love", "and", "hate")
+MARKED = {"great", "bad", "love", "hate"}
+
+
+@pytest.fixture(scope="session")
+def word_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Texts whose answers a tiny encoder learns by heart: words of feeling are marked, the
+    span is the queue.
+    """
+    file = tmp_path_factory.mktemp("words") / "words.jsonl"
+    rows = []
+    generator = torch.Generator().manual_seed(0)
+    for number in range(72):
+        size = 3 + number % 6
+        chosen = torch.randperm(len(TAGGED), generator=generator).tolist()[:size]
+        words = [TAGGED[place] for place in chosen]
+        tags = ["B-F" if word in MARKED else "O" for word in words]
+        span = None
+        if "queue" in words:
+            span = [words.index("queue"), words.index("queue") + 1]
+        split = "test" if number % 4 == 0 else "train"
+        rows.append({"words": words, "tags": tags, "span": span, "split": split})
+    file.write_text("\n".join(map(json.dumps, rows)))
+    return file
+
+
+SUBJECTS = ("the cat", "my mother", "a king", "our neighbour")
+VERBS = ("drinks", "brews", "spills", "praises")
+OBJECTS = ("black tea", "cold coffee", "warm milk", "old wine")
+
+
+@pytest.fixture(scope="session")
+def prose(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sentences in which words predict one another, in small documents."""
+    chance = random.Random(0)
+    file = tmp_path_factory.mktemp("prose") / "prose.txt"
+    lines = []
+    for number in range(400):
+        which = chance.randrange(4)
+        day = chance.randrange(28) + 1
+        lines.append(f"{SUBJECTS[which]} {VERBS[which]} {OBJECTS[which]} on day {day}.")
+        if number % 8 == 7:
+            lines.append("")
+    file.write_text("\n".join(lines) + "\n")
+    return file

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from litotes.core.machine import choose_device, machine
@@ -36,7 +37,6 @@ from litotes.pruning.losses import Answers, draw_losses, estimate_losses
 from litotes.pruning.phases import (
     Candidate,
     FoldAnswers,
-    FoundShares,
     answer_texts,
     count_operations,
     cross_fit,
@@ -202,30 +202,18 @@ def _choose(
     """Measures the candidates and writes the chosen one as a model; nothing is chosen where all are
     expected to lose too much.
     """
-    points = _measure(plan, candidates, folds)
-    counts = {name: len(part.pieces) for name, part in plan.texts.items()}
-    in_folds = [[answers.n_texts for answers in fold.labelled.values()] for fold in folds]
-    texts = TextCounts(
-        kept_apart=counts["judged"],
-        in_folds=sum(max(n_texts, default=0) for n_texts in in_folds),
-        n_folds=len(folds),
-        unlabelled=counts.get("unlabelled", 0),
-        held_out=counts.get("reported", 0),
-        test=counts.get("test", 0),
-    )
+    points, texts = _measure(plan, candidates, folds), _count_texts(plan, folds)
     best = best_within(points, plan.settings.loss, plan.settings.sure)
     points = tuple(replace(point, chosen=point is best) for point in points)
-    notes = _notes(plan, points, texts)
-    result = PruneResult(plan.settings, points, None, (), notes, texts)
-    if best is not None:
-        pruned = [one for one in candidates if one.kind == "pruned"]
-        candidate = next(one for one in pruned if one.target == best.target)
-        model = _make_model(plan, candidate, replace(best, chosen=True), texts)
-        rows: tuple[CellScores, ...] = ()
-        if plan.data.test is not None:
-            predictor = Predictor(model, device=str(plan.device))
-            rows = evaluate(predictor, plan.data.test, seed=plan.recipe.seed, watch=plan.watch)
-        result = replace(result, model=model, scores=rows)
+    result = PruneResult(plan.settings, points, None, (), _notes(plan, points, texts), texts)
+    for candidate, point in zip(candidates, points, strict=True):
+        if point.chosen:
+            model = _make_model(plan, candidate, point, texts)
+            rows: tuple[CellScores, ...] = ()
+            if plan.data.test is not None:
+                predictor = Predictor(model, device=str(plan.device))
+                rows = evaluate(predictor, plan.data.test, seed=plan.recipe.seed, watch=plan.watch)
+            result = replace(result, model=model, scores=rows)
     write_json(plan.out / "frontier.json", result.as_json())
     if result.model is not None:
         write_json(plan.out / "scores.json", [row.as_json() for row in result.scores])
@@ -236,56 +224,58 @@ def _choose(
     return result
 
 
+def _count_texts(plan: PrunePlan, folds: Sequence[FoldAnswers]) -> TextCounts:
+    counts = {name: len(part.pieces) for name, part in plan.texts.items()}
+    in_folds = [[answers.n_texts for answers in fold.labelled.values()] for fold in folds]
+    return TextCounts(
+        counts["judged"],
+        sum(max(n_texts, default=0) for n_texts in in_folds),
+        len(folds),
+        *(counts.get(name, 0) for name in ("unlabelled", "reported", "test")),
+    )
+
+
 def _measure(
     plan: PrunePlan, candidates: Sequence[Candidate], folds: Sequence[FoldAnswers]
 ) -> tuple[Point, ...]:
-    """The frontier: dense, then a point for each candidate."""
-    dense, judged = plan.dense.classifier, plan.texts["judged"]
-    classifiers = [dense, *(one.classifier for one in candidates)]
+    """The frontier: a point for each candidate, of which dense is the first."""
+    judged = plan.texts["judged"]
     some = first_texts(judged, N_TIMED)
-    timed = {str(number): (one, some) for number, one in enumerate(classifiers)}
-    seconds = list(
-        seconds_in_turns(timed, what="prune: rounds", n_rounds=_ROUNDS, watch=plan.watch).values()
-    )
-    operations = [count_operations(one, judged) for one in classifiers]
+    timed = {str(place): (one.classifier, some) for place, one in enumerate(candidates)}
+    times = seconds_in_turns(timed, what="prune: rounds", n_rounds=_ROUNDS, watch=plan.watch)
+    seconds = list(times.values())
+    operations = [count_operations(one.classifier, judged) for one in candidates]
     ratios = [operations[0] / own for own in operations]
     answers = {
         name: answer_texts(plan, candidates, part, labelled=name != "unlabelled")
         for name, part in plan.texts.items()
         if name not in ("train", "held_out")
     }
-    expected = _expected_losses(plan, ratios[1:], answers, folds)
+    expected = [NO_LOSS, *_expected_losses(plan, ratios[1:], answers, folds)]
     asked = answers.get("unlabelled") or answers["judged"]
-    agreements = [task.agreement().tolist() for task in asked.values()]
-    agreement = [min(shares) for shares in zip(*agreements, strict=True)]
-
-    def loss(part: str, place: int) -> Loss | None:
-        if part not in answers or not place:
-            return NO_LOSS if part in answers else None
-        return measure_loss(answers[part], place, budget=plan.settings.loss)
-
-    everything = FoundShares((1.0,) * len(dense.encoder.spec.walk), 0.0)
-    whole = Candidate("dense", 1.0, everything, dense, plan.dense.calibration)
+    agreement = [1.0, *np.min([task.agreement() for task in asked.values()], axis=0).tolist()]
     points = []
-    for place, one in enumerate((whole, *candidates)):
-        shown = loss("judged", place)
-        assert shown is not None
-        points.append(
-            Point(
-                one.target,
-                one.found.shares,
-                n_heads=sum(attention.n_heads for attention in one.classifier.encoder.attentions),
-                flops_ratio=ratios[place],
-                speed_ratio=seconds[0] / seconds[place],
-                loss=shown,
-                test_loss=loss("test", place),
-                divergence=one.found.divergence,
-                kind=one.kind,
-                expected=(NO_LOSS, *expected)[place],
-                reported=loss("reported", place),
-                agreement=(1.0, *agreement)[place],
-            )
+    for place, one in enumerate(candidates):
+        shown = {
+            name: measure_loss(own, place, budget=plan.settings.loss) if place else NO_LOSS
+            for name, own in answers.items()
+            if name != "unlabelled"
+        }
+        point = Point(
+            one.target,
+            one.found.shares,
+            n_heads=sum(attention.n_heads for attention in one.classifier.encoder.attentions),
+            flops_ratio=ratios[place],
+            speed_ratio=seconds[0] / seconds[place],
+            loss=shown["judged"],
+            test_loss=shown.get("test"),
+            divergence=one.found.divergence,
+            kind=one.kind,
+            expected=expected[place],
+            reported=shown.get("reported"),
+            agreement=agreement[place],
         )
+        points.append(point)
     return tuple(points)
 
 

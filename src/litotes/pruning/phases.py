@@ -66,7 +66,7 @@ class FoundShares:
 
 @dataclass(frozen=True)
 class Candidate:
-    """What is compared with the dense model: the control, or the classifier trained with the shares
+    """What is compared: the dense model, the control, or the classifier trained with the shares
     found for a target; with its calibration.
     """
 
@@ -80,28 +80,38 @@ class Candidate:
 def train_candidates(
     plan: PrunePlan, found: Mapping[float, FoundShares] | None = None
 ) -> list[Candidate]:
-    """Trains the control, and a setting for each target that can be told from the others.
+    """Trains what is compared with the dense model, which comes first: the control, and a setting
+    for each target that can be told from the others.
 
     found: the shares of the targets where they need not be searched for.
     """
-    trained: list[tuple[Kind, float, FoundShares, Classifier]] = []
-    if plan.settings.control:
-        control = _train_control(plan)
-        everything = FoundShares((1.0,) * len(control.encoder.spec.walk), 0.0)
-        trained.append(("control", 1.0, everything, control))
+    dense, settings = plan.dense.classifier, plan.settings
+    everything = FoundShares((1.0,) * len(dense.encoder.spec.walk), 0.0)
+    candidates = [Candidate("dense", 1.0, everything, dense, plan.dense.calibration)]
+
+    def add(kind: Kind, target: float, shares: FoundShares, classifier: Classifier) -> None:
+        fitted = fit_calibrations(classifier, plan.inputs("held_out"), plan.recipe.training)
+        candidates.append(Candidate(kind, target, shares, classifier.eval(), fitted))
+
+    if settings.control:
+        # trained on as long as the pruned ones, in the same two parts and with the same teacher:
+        # what they gain by that is not due to pruning
+        control = _train_phase(plan, deepcopy(dense), "control", settings.epochs)
+        control = _train_phase(plan, control, "control-settle", settings.settle_epochs, judged=True)
+        add("control", 1.0, everything, control)
     start = _explore(plan)
     if found is None:
-        targets = sorted(set(plan.settings.targets))
+        targets = sorted(set(settings.targets))
         searched = {target: _search(plan, start, target) for target in targets}
         # targets out of reach end in the same shares; the lowest stands for them
         different = {shares.shares: target for target, shares in reversed(searched.items())}
         found = {target: searched[target] for target in sorted(different.values())}
     for target, shares in found.items():
-        trained.append(("pruned", target, shares, _settle(plan, start, target, shares)))
-    candidates = []
-    for kind, target, shares, classifier in trained:
-        calibration = fit_calibrations(classifier, plan.inputs("held_out"), plan.recipe.training)
-        candidates.append(Candidate(kind, target, shares, classifier.eval(), calibration))
+        classifier, options = deepcopy(start), {**settings.options, "shares": list(shares.shares)}
+        classifier.encoder = rebuild_encoder(classifier.encoder, pruning_options=options)
+        phase = f"settle-{target:g}"
+        classifier = _train_phase(plan, classifier, phase, settings.settle_epochs, judged=True)
+        add("pruned", target, shares, classifier)
     return candidates
 
 
@@ -125,7 +135,7 @@ def _explore(plan: PrunePlan) -> Classifier:
     classifier.encoder = rebuild_encoder(
         classifier.encoder, pruning="learned", pruning_options=options
     )
-    return _train_phase(plan, classifier, "explore", settings.epochs, validated=False)
+    return _train_phase(plan, classifier, "explore", settings.epochs)
 
 
 def _search(plan: PrunePlan, start: Classifier, target: float) -> FoundShares:
@@ -140,29 +150,13 @@ def _search(plan: PrunePlan, start: Classifier, target: float) -> FoundShares:
     return _read_or_compute(plan, name, FoundShares, search_now)
 
 
-def _settle(plan: PrunePlan, start: Classifier, target: float, found: FoundShares) -> Classifier:
-    """The classifier trained with just the shares found for a target."""
-    classifier = deepcopy(start)
-    options = {**plan.settings.options, "shares": list(found.shares)}
-    classifier.encoder = rebuild_encoder(classifier.encoder, pruning_options=options)
-    epochs = plan.settings.settle_epochs
-    return _train_phase(plan, classifier, f"settle-{target:g}", epochs, validated=True)
-
-
-def _train_control(plan: PrunePlan) -> Classifier:
-    """The dense classifier trained on as long as the pruned ones, in the same two parts and with
-    the same teacher: what they gain by that is not due to pruning.
-    """
-    classifier, settings = deepcopy(plan.dense.classifier), plan.settings
-    classifier = _train_phase(plan, classifier, "control", settings.epochs, validated=False)
-    epochs = settings.settle_epochs
-    return _train_phase(plan, classifier, "control-settle", epochs, validated=True)
-
-
 def _train_phase(
-    plan: PrunePlan, classifier: Classifier, phase: str, epochs: int, *, validated: bool
+    plan: PrunePlan, classifier: Classifier, phase: str, epochs: int, *, judged: bool = False
 ) -> Classifier:
-    """Trains with the teacher; the weights of a phase that was done before are read back."""
+    """Trains with the teacher; the weights of a phase that was done before are read back.
+
+    judged: whether held-out texts choose the epoch.
+    """
     spec = classifier.encoder.spec
     shares = None if spec.pruning == "none" else _learned_pruning(classifier).shares
     key = plan.key(phase, epochs, shares, spec.heads_kept)
@@ -182,7 +176,7 @@ def _train_phase(
         settings,
         run,
         seed=plan.settings.seed,
-        held_out=plan.inputs("held_out") if validated else None,
+        held_out=plan.inputs("held_out") if judged else None,
         teacher=plan.teacher,
     )
     Trainer(objective, run).run(resume=True)
@@ -300,23 +294,20 @@ def count_operations(classifier: Classifier, texts: TextSet) -> int:
 def answer_texts(
     plan: PrunePlan, candidates: Sequence[Candidate], part: TextSet, *, labelled: bool = True
 ) -> dict[str, Answers]:
-    """The answers of dense and of every candidate, under each one's own temperature and threshold,
-    to the texts that have a label for a task, or to all; {task: answers}, numbers left out.
+    """The answers of every candidate, under its own temperature and threshold, to the texts that
+    have a label for a task, or to all; {task: answers}, numbers left out.
     """
-    inputs, dense = Inputs(part, plan.device), plan.dense
-    asked = [(dense.classifier, dense.calibration)]
-    asked += [(one.classifier, one.calibration) for one in candidates]
-    logits = [all_logits(inputs, classifier) for classifier, _ in asked]
-    answers = {}
-    for name, task in dense.classifier.tasks.items():
+    inputs, answers = Inputs(part, plan.device), {}
+    logits = [all_logits(inputs, one.classifier) for one in candidates]
+    for name, task in plan.dense.classifier.tasks.items():
         if task.is_regression:
             continue
         gold = part.targets[name]
         chosen = has_label(gold) if labelled else slice(None)
-        given = []
-        for values, (_, calibrations) in zip(logits, asked, strict=True):
-            calibration = calibrations.get(name, Calibration())
-            given.append(calibration.apply(values[name][chosen].numpy()))
+        given = [
+            one.calibration.get(name, Calibration()).apply(values[name][chosen].numpy())
+            for one, values in zip(candidates, logits, strict=True)
+        ]
         labels, probabilities = map(np.array, zip(*given, strict=True))
         answers[name] = Answers(gold[chosen].numpy() if labelled else None, labels, probabilities)
     return answers

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -137,9 +137,10 @@ class PrunePlan:
         (held_out) and the pruning (judged); where there are any, those on which agreement counts
         (unlabelled) and those that report (reported, test).
         """
-        data, tokenizer = self.data, self.dense.tokenizer
+        data, training = self.data, self.recipe.training
         tasks = list(self.dense.classifier.tasks.values())
-        parts: dict[str, Iterable[Example] | None] = {
+        make = partial(make_text_set, tasks=tasks, tokenizer=self.dense.tokenizer)
+        parts = {
             "train": [*data.train.examples, *unlabelled_texts(data)],
             "held_out": data.held_out,
             "judged": self.judged,
@@ -148,16 +149,12 @@ class PrunePlan:
         found = {}
         for name, part in parts.items():
             if part is not None:
-                examples = list(part)
                 # files are sorted by cell, but the first texts have to stand for all
-                order = random.Random(self.recipe.seed).sample(examples, len(examples))
-                group_by = self.recipe.training.group_by
-                found[name] = make_text_set(order, tasks, tokenizer, group_by=group_by)
+                order = random.Random(self.recipe.seed).sample(list(part), len(part))
+                found[name] = make(order, group_by=training.group_by)
         if self.unlabelled:
-            found["unlabelled"] = make_text_set(self.unlabelled, tasks, tokenizer)
-        if data.test is not None:
-            found["test"] = make_text_set(data.test.examples, tasks, tokenizer)
-        return found
+            found["unlabelled"] = make(self.unlabelled)
+        return found if data.test is None else {**found, "test": make(data.test.examples)}
 
     def inputs(self, part: str) -> Inputs:
         return Inputs(self.texts[part], self.device)
@@ -191,23 +188,15 @@ def plan_pruning(
     dense = _load_dense_model(model)
     trained = recipe_of(dict(dense.facts["recipe"]), "the model's recipe")
     # the recipe of the dense run: for the same source it holds the same texts out
-    recipe = trained.changed(data__source=data)
+    held_out = trained.training.held_out
+    recipe = trained.changed(data__source=data, training__held_out=held_out or 0.1)
     if avoid is not None:
         recipe = recipe.changed(data__avoid=list(avoid))
-    if not recipe.training.held_out:
-        recipe = recipe.changed(training__held_out=0.1)
     texts = prepare(recipe)
     is_same_data = dense.facts["data"]["sha256"] == texts.whole.fingerprint()
+    learned_all = is_same_data and not held_out
     known = read_trained_texts(model)
-    plan = PrunePlan(
-        settings,
-        recipe,
-        texts,
-        dense,
-        known,
-        learned_all=is_same_data and not trained.training.held_out,
-        out=out,
-    )
+    plan = PrunePlan(settings, recipe, texts, dense, known, learned_all, out)
     _check_labels(dense, texts.train, "--data", data)
     n_judged = _count_judged(plan)
     _check_disk(plan)
@@ -312,29 +301,15 @@ def _with_more_texts(plan: PrunePlan, notes: list[str]) -> PrunePlan:
     """
     settings, data, known = plan.settings, plan.data, plan.dense_texts
     used = {*map(text_hash, data.seen()), *map(text_hash, unlabelled_texts(data)), *(known or ())}
-    reporting: Corpus | None = None
-    unlabelled: tuple[Example, ...] = ()
     if known is None and (settings.held_out or settings.unlabelled):
         notes.append(
             "The model does not say which texts it was trained on: some of --held-out or"
             " --unlabelled may be among them."
         )
     if settings.held_out is not None:
-        tasks, corpus = list(plan.dense.classifier.tasks), load(settings.held_out)
-        _check_labels(plan.dense, corpus, "--held-out", settings.held_out)
-        chosen = corpus.where(task=tasks)
-        fresh = _unused(chosen, used)
-        for name in tasks:
-            if not any(name in example.labels for example in fresh):
-                raise UserError(
-                    f"--held-out {settings.held_out}: none of its {len(corpus)} texts is both"
-                    f" labelled for {name} and new to the model. Choose texts that nothing was"
-                    " trained on."
-                )
-        left_out = _left_out(len(chosen) - len(fresh))
-        notes.append(f"{len(fresh)} texts of {corpus.name} report and do not choose{left_out}.")
-        reporting = replace(chosen, examples=fresh)
-        used |= set(map(text_hash, fresh))
+        reporting = _reporting_texts(plan.dense, settings.held_out, used, notes)
+        used |= set(map(text_hash, reporting))
+        plan = replace(plan, reporting=reporting)
     if settings.unlabelled is not None:
         used |= set(map(text_hash, data.test or ()))
         corpus = load(settings.unlabelled)
@@ -350,7 +325,24 @@ def _with_more_texts(plan: PrunePlan, notes: list[str]) -> PrunePlan:
             " of the same kind as those to be answered."
         )
         unlabelled = tuple(replace(example, labels={}) for example in fresh)
-    return replace(plan, notes=tuple(notes), unlabelled=unlabelled, reporting=reporting)
+        plan = replace(plan, unlabelled=unlabelled)
+    return replace(plan, notes=tuple(notes))
+
+
+def _reporting_texts(dense: Model, source: str, used: Collection[str], notes: list[str]) -> Corpus:
+    tasks, corpus = list(dense.classifier.tasks), load(source)
+    _check_labels(dense, corpus, "--held-out", source)
+    chosen = corpus.where(task=tasks)
+    fresh = _unused(chosen, used)
+    for name in tasks:
+        if not any(name in example.labels for example in fresh):
+            raise UserError(
+                f"--held-out {source}: none of its {len(corpus)} texts is both labelled for {name}"
+                " and new to the model. Choose texts that nothing was trained on."
+            )
+    left_out = _left_out(len(chosen) - len(fresh))
+    notes.append(f"{len(fresh)} texts of {corpus.name} report and do not choose{left_out}.")
+    return replace(chosen, examples=fresh)
 
 
 def _unused(corpus: Corpus, used: Collection[str]) -> tuple[Example, ...]:

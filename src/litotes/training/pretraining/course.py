@@ -385,5 +385,5 @@ def draw_curve(history: Sequence[Mapping[str, Any]], *, unigram: float) -> Figur
     return picture
 
 
-def _number(value: float, place: int | None = None) -> str:
+def _number(value: float, place: float | None = None) -> str:
     return f"{value:,.0f}" if value >= 10 else f"{value:g}"

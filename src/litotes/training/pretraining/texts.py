@@ -9,6 +9,7 @@ from functools import cached_property
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -320,7 +321,7 @@ class Blocks:
 
 _Row = tuple[int, int, int, int]
 """Start, end, document and key of a block, or of a part of one."""
-_ROW = np.dtype((np.int64, 4))
+_ROW: Any = np.dtype((np.int64, 4))
 _SPANS_AT_ONCE = 4096
 
 

@@ -1,12 +1,9 @@
-"""Whole pretrainings of a tiny encoder: resumed as if never stopped, read by `train` and by
-`transformers`.
-"""
+"""Pretraining: which texts are read, courses, the folder that transformers reads."""
 
 from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 from pathlib import Path
 from shutil import copytree
@@ -20,36 +17,19 @@ from two_processes import run_in_two
 
 from litotes.cli.main import main
 from litotes.core.errors import Stopped, UserError
+from litotes.core.figures import render_figure
 from litotes.core.progress import Milestone
+from litotes.data.sources import load
 from litotes.encoder import pretrained
 from litotes.encoder.packing import pack
 from litotes.kernels.encode import encode
-from litotes.training.pretraining.course import read_masked
+from litotes.training.pretraining.course import draw_curve, read_masked
 from litotes.training.pretraining.language_model import LanguageModel, load_heads
 from litotes.training.pretraining.masking import MaskedText, pack_masked
-from litotes.training.recipe import PretrainRecipe, Recipe
+from litotes.training.pretraining.texts import Texts
+from litotes.training.recipe import PretrainRecipe, Recipe, TextSettings
 from litotes.training.run import train
 from litotes.training.trainer import Trainer
-
-SUBJECTS = ("the cat", "my mother", "a king", "our neighbour")
-VERBS = ("drinks", "brews", "spills", "praises")
-OBJECTS = ("black tea", "cold coffee", "warm milk", "old wine")
-
-
-@pytest.fixture(scope="module")
-def prose(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Sentences in which words predict one another, in small documents."""
-    chance = random.Random(0)
-    file = tmp_path_factory.mktemp("prose") / "prose.txt"
-    lines = []
-    for number in range(400):
-        which = chance.randrange(4)
-        day = chance.randrange(28) + 1
-        lines.append(f"{SUBJECTS[which]} {VERBS[which]} {OBJECTS[which]} on day {day}.")
-        if number % 8 == 7:
-            lines.append("")
-    file.write_text("\n".join(lines) + "\n")
-    return file
 
 
 def recipe_for(prose: Path, **changes: Any) -> PretrainRecipe:
@@ -138,53 +118,10 @@ def test_every_step_hides_other_pieces(
     assert len(seeds) == len(set(seeds)) == 7  # one of them held out
 
 
-class Killed(Exception):
-    """Stands for the moment a process is killed: nothing after it is executed."""
-
-
 NEXT_SENTENCES = {
     "data": {"join_lines": True, "held_out": 0.2},
     "objective": {"next_sentence": True},
 }
-
-
-@pytest.fixture(scope="module", params=[{}, NEXT_SENTENCES], ids=["pieces", "next sentences"])
-def never_killed(
-    request: pytest.FixtureRequest, prose: Path, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[PretrainRecipe, Path]:
-    """A recipe that saves at every step, and a run of it."""
-    training = recipe_for(prose).training.model_dump() | {"checkpoint_seconds": 0}
-    recipe = recipe_for(prose, training=training, **request.param)
-    return recipe, train(recipe, tmp_path_factory.mktemp("never-killed") / "run").folder
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("fatal_step", [0, 3, 4])  # 4: between two measurements
-def test_a_killed_run_ends_as_one_never_killed(
-    never_killed: tuple[PretrainRecipe, Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    fatal_step: int,
-) -> None:
-    recipe, whole = never_killed
-    original = Trainer._step
-
-    def dying(self: Trainer, places: Any) -> None:
-        if self.state.step == fatal_step:
-            raise Killed
-        original(self, places)
-
-    monkeypatch.setattr(Trainer, "_step", dying)
-    with pytest.raises(Killed):
-        train(recipe, tmp_path / "killed")
-    monkeypatch.undo()
-    assert (tmp_path / "killed" / "texts").is_dir()
-    train(recipe, tmp_path / "killed", resume=True)
-    assert weights(tmp_path / "killed") == weights(whole)
-    for name in ("history.jsonl", "scores.json"):
-        assert (tmp_path / "killed" / name).read_bytes() == (whole / name).read_bytes()
-    assert not (tmp_path / "killed" / "checkpoints").exists()
-    assert not (tmp_path / "killed" / "texts").exists()
 
 
 def test_a_resumed_run_reads_the_texts_it_began_with(
@@ -222,24 +159,6 @@ def test_a_resumed_run_reads_the_texts_it_began_with(
     for name in ("model.safetensors", "scores.json"):
         whole = (tmp_path / "whole" / name).read_bytes()
         assert (tmp_path / "stopped" / name).read_bytes() == whole
-
-
-def test_a_finished_run_is_taken_as_it_is(prose: Path, encoder_folder: Path) -> None:
-    before = weights(encoder_folder)
-    recipe = recipe_for(prose)
-    with pytest.raises(UserError, match="already holds a trained model"):
-        train(recipe, encoder_folder)
-    scores = train(recipe, encoder_folder, resume=True).scores
-    assert scores["perplexity"] == history(encoder_folder)[-1]["perplexity"]
-    with pytest.raises(UserError, match="another recipe"):
-        train(recipe.model_copy(update={"seed": 1}), encoder_folder, resume=True)
-    assert weights(encoder_folder) == before
-
-
-def test_a_folder_of_others_is_left_alone(prose: Path, tmp_path: Path) -> None:
-    (tmp_path / "letters.txt").write_text("mine")
-    with pytest.raises(UserError, match=r"not of a run \(letters.txt\)"):
-        train(recipe_for(prose), tmp_path)
 
 
 TEXT = "my mother brews cold coffee on day 7."
@@ -371,3 +290,82 @@ def test_an_encoder_that_is_not_there_leaves_no_folder(tmp_path: Path, root: Pat
     recipe.write_text('[data]\nsource = "nowhere.txt"\n[model.scratch]\nn_layers = 1\n')
     assert main(["pretrain", str(recipe), "--out", str(tmp_path / "out")]) == 2
     assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
+
+
+def read(**settings: Any) -> list[tuple[str, int]]:
+    texts = Texts(TextSettings(**settings))
+    found = [(line.text, line.document) for line in texts]
+    assert [(line.text, line.document) for line in texts] == found, "it can be read again"
+    return found
+
+
+def test_blank_lines_end_documents(tmp_path: Path) -> None:
+    one, two = tmp_path / "one.txt", tmp_path / "two.txt.gz"
+    one.write_text("a\nb\n\n\nc\n")
+    import gzip
+
+    two.write_bytes(gzip.compress(b"d\n"))
+    lines = read(source=[str(one), str(two)])
+    assert [text for text, _ in lines] == ["a", "b", "c", "d"]
+    documents = [document for _, document in lines]
+    assert documents[0] == documents[1]
+    assert len(set(documents)) == 3
+
+
+def test_rows_of_tables_are_documents(tmp_path: Path) -> None:
+    table = tmp_path / "rows.jsonl"
+    rows = [{"body": "first line\nsecond line"}, {"body": "other"}]
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    source = f"{table}?text=body"
+    assert read(source=source) == [("first line\nsecond line", 0), ("other", 1)]
+    joined = read(source=source, join_lines=True)
+    assert joined == [("first line", 0), ("second line", 0), ("other", 1)]
+
+
+def test_only_training_texts_of_a_corpus_are_read_and_once(tmp_path: Path) -> None:
+    table = tmp_path / "rows.csv"
+    table.write_text(
+        "text,label,split\ntea,0,train\nTEA,1,train\nqueue,0,train\nbad,1,test\nbad,1,train\n"
+    )
+    texts = Texts(TextSettings(source=f"table:{table}?label=label&split=split"))
+    assert [line.text for line in texts] == ["tea", "queue"]
+    assert any("1 training texts" in note for note in texts.notes)
+    assert any("repetition" in note for note in texts.notes)
+
+
+def test_a_corpus_is_selected_from() -> None:
+    found = read(source="sampler", where={"variety": "en-AU"})
+    corpus = load("sampler").without_leaks()[0].where(variety="en-AU", split="train")
+    assert {text for text, _ in found} <= {example.text for example in corpus}
+    assert 0 < len(found) <= len(corpus)
+
+
+@pytest.mark.parametrize(
+    ("source", "more", "words"),
+    [
+        ("nowhere.txt", {}, "does not exist"),
+        ("FILE?column=a", {}, "Did you mean 'text'|option of the file"),
+        ("FILE", {"where": {"variety": "en-AU"}}, "Leave data.where out"),
+        ("sampeler", {}, "Did you mean 'sampler'"),
+        ([], {}, "data.source is empty"),
+    ],
+)
+def test_mistakes_are_sentences(
+    tmp_path: Path, source: str, more: dict[str, Any], words: str
+) -> None:
+    (tmp_path / "file.txt").write_text("tea\n")
+    if isinstance(source, str):
+        source = source.replace("FILE", str(tmp_path / "file.txt"))
+    with pytest.raises(UserError, match=words):
+        read(source=source, **more)
+
+
+@pytest.mark.parametrize("values", [(4000, 600, 340), (19.0, 13.0, 11.0)])
+def test_the_axis_has_numbers_on_it(values: tuple[float, ...]) -> None:
+    history = [{"step": 10 * n, "perplexity": value} for n, value in enumerate(values)]
+    picture = draw_curve(history, unigram=max(values))
+    assert render_figure(picture, "svg") == render_figure(picture, "svg")
+    (ax,) = picture.axes
+    low, high = ax.get_ylim()
+    shown = [tick for tick in ax.get_yticks() if low <= tick <= high]
+    assert len(shown) >= 2

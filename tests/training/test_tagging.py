@@ -1,18 +1,19 @@
-"""A model of words from its recipe to its answers: trained, resumed, pruned, asked, refused."""
+"""Models of words: scores, windows, answers, commands."""
 
 from __future__ import annotations
 
 import json
+from itertools import chain
 from pathlib import Path
 
 import pytest
 import torch
+from sklearn.metrics import accuracy_score, f1_score
 
 import litotes
 from litotes.cli.main import main
-from litotes.core.errors import Stopped, UserError
-from litotes.core.progress import Watch
-from litotes.data.words import cut_text
+from litotes.core.errors import UserError
+from litotes.data.words import WordExample, cut_text
 from litotes.encoder.packing import Window
 from litotes.encoder.tokenizer import Pieces
 from litotes.model.checkpoint import load_word_model
@@ -20,32 +21,13 @@ from litotes.training.course import Run
 from litotes.training.recipe import WordRecipe
 from litotes.training.run import train
 from litotes.training.tagging.answers import _best_span, answer_texts, make_windows, make_word_set
+from litotes.training.tagging.scores import (
+    most_frequent_tags,
+    score_spans,
+    score_tags,
+    span_overlap,
+)
 from litotes.training.tagging.tagger import Tagger
-
-WORDS = ("the", "tea", "is", "great", "queue", "not", "bad", "love", "and", "hate")
-MARKED = {"great", "bad", "love", "hate"}
-
-
-@pytest.fixture(scope="session")
-def word_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Texts whose answers a tiny encoder learns by heart: words of feeling are marked, the
-    span is the queue.
-    """
-    file = tmp_path_factory.mktemp("words") / "words.jsonl"
-    rows = []
-    generator = torch.Generator().manual_seed(0)
-    for number in range(72):
-        size = 3 + number % 6
-        chosen = torch.randperm(len(WORDS), generator=generator).tolist()[:size]
-        words = [WORDS[place] for place in chosen]
-        tags = ["B-F" if word in MARKED else "O" for word in words]
-        span = None
-        if "queue" in words:
-            span = [words.index("queue"), words.index("queue") + 1]
-        split = "test" if number % 4 == 0 else "train"
-        rows.append({"words": words, "tags": tags, "span": span, "split": split})
-    file.write_text("\n".join(map(json.dumps, rows)))
-    return file
 
 
 def make_recipe(file: Path, encoder: Path, kind: str, **changes: object) -> WordRecipe:
@@ -169,34 +151,6 @@ def test_a_bad_text_of_a_stream_is_named_by_its_place_in_it(
     assert bad.problem.startswith("Text 5 is empty")
 
 
-def test_a_stopped_run_goes_on_to_the_same_weights(
-    word_file: Path, tiny_folder: Path, tmp_path: Path
-) -> None:
-    recipe = make_recipe(
-        word_file, tiny_folder, "tagging", training__epochs=2, training__checkpoint_seconds=0
-    )
-    whole = train(recipe, tmp_path / "whole")
-
-    def stop_at(step: int) -> Watch:
-        def watch(what: str, done: int, total: int, note: str) -> None:
-            if what == "training" and done == step:
-                raise Stopped("enough")
-
-        return watch
-
-    with pytest.raises(Stopped):
-        train(recipe, tmp_path / "cut", watch=stop_at(11))
-    with pytest.raises(UserError, match="--resume"):
-        train(recipe, tmp_path / "cut")
-    resumed = train(recipe, tmp_path / "cut", resume=True)
-    ours, theirs = whole.model.network.state_dict(), resumed.model.network.state_dict()
-    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
-    again = train(recipe, tmp_path / "cut", resume=True)
-    assert again.scores == json.loads(json.dumps(resumed.scores))
-    with pytest.raises(UserError, match="another recipe"):
-        train(recipe.changed(seed=1), tmp_path / "cut", resume=True)
-
-
 def test_targets_of_words_and_spans(word_file: Path, tiny: object) -> None:
     from litotes.core.values import MISSING, Task
     from litotes.data.words import WordExample
@@ -269,3 +223,62 @@ def test_words_of_a_typed_text_keep_their_places() -> None:
     assert [text[word.start : word.end] for word in cut_text(text, "treebank")] == [
         "Do", "n't", "—", "stop",
     ]  # fmt: skip
+
+
+LABELS = ("a", "b", "c")
+GOLD = [list("abca"), list("bb"), list("cabab"), list("a")]
+FOUND = [list("abba"), list("ab"), list("cacab"), list("b")]
+
+
+def test_words_as_scikit_learn_counts_them() -> None:
+    scores = score_tags("t", LABELS, GOLD, FOUND)
+    gold, found = [*chain(*GOLD)], [*chain(*FOUND)]
+    assert scores.accuracy == pytest.approx(accuracy_score(gold, found))
+    assert scores.macro_f1 == pytest.approx(f1_score(gold, found, average="macro"))
+    by_label = f1_score(gold, found, average=None, labels=list(LABELS))
+    assert [one.f1 for one in scores.labels] == pytest.approx(list(by_label))
+    assert scores.n_words == len(gold)
+    assert scores.interval[0] < scores.accuracy < scores.interval[1]
+    assert scores.entity_f1 is None
+
+
+def test_a_word_without_an_answer_is_wrong() -> None:
+    scores = score_tags("t", LABELS, [list("ab")], [["a", None]])
+    assert scores.accuracy == 0.5
+    assert [one.recall for one in scores.labels] == [1, 0, 0]
+
+
+def test_entities_count_whole() -> None:
+    gold = [["B-P", "I-P", "O", "B-L"], ["O", "B-P"]]
+    found = [["B-P", "O", "O", "B-L"], ["O", "B-P"]]
+    scores = score_tags("t", ("O", "B-L", "B-P", "I-P"), gold, found)
+    # 3 meant, 3 found, 2 of them whole
+    assert scores.entity_f1 == pytest.approx(2 / 3)
+    assert scores.n_entities == 3
+    assert score_tags("t", ("O", "B-L", "B-P", "I-P"), gold, gold).entity_f1 == 1
+
+
+def test_spans() -> None:
+    assert span_overlap((0, 4), (2, 6)) == pytest.approx(0.5)
+    assert span_overlap((0, 2), (2, 4)) == 0
+    assert span_overlap(None, None) == 1
+    assert span_overlap(None, (0, 1)) == 0
+    scores = score_spans("t", [(0, 4), None, (1, 2)], [(2, 6), None, (1, 2)])
+    assert scores.exact_match == pytest.approx(2 / 3)
+    assert scores.overlap_f1 == pytest.approx(2.5 / 3)
+    assert scores.majority == pytest.approx(1 / 3)
+
+
+def test_resamples_take_whole_texts() -> None:
+    """One text has all mistakes: with it twice or not at all the score moves by much."""
+    gold, found = [["a"] * 50, ["a"] * 50], [["a"] * 50, ["b"] * 50]
+    assert score_tags("t", LABELS, gold, found).interval == (0.0, 1.0)
+
+
+def test_the_most_frequent_tag_of_each_word() -> None:
+    train = [
+        WordExample(("can", "can", "rust"), ("AUX", "AUX", "VERB")),
+        WordExample(("can", "sand", "Tin"), ("NOUN", "NOUN", "NOUN")),
+    ]
+    test = [WordExample(("can", "CAN", "tin", "zebra"))]
+    assert most_frequent_tags(train, test) == [["AUX", "AUX", "NOUN", "NOUN"]]

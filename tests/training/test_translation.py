@@ -1,0 +1,503 @@
+"""Translation: pairs and batches, courses, the command, what it looked at, its scores."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from shutil import copytree
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from made_pairs import make_network, make_recipe, make_texts
+
+from litotes.cli.main import main
+from litotes.core.errors import UserError
+from litotes.data.parallel import Pair, ParallelTexts
+from litotes.model.checkpoint import write_description
+from litotes.model.folder import open_model
+from litotes.training.checkpoints import RunState
+from litotes.training.objective import RunContext
+from litotes.training.recipe import SearchSettings, TranslationRecipe
+from litotes.training.run import train
+from litotes.training.trainer import Trainer
+from litotes.training.translation import Translation, Translator
+from litotes.training.translation.attention import draw_source_attention, explain_translation
+from litotes.training.translation.course import Start, TranslationObjective
+from litotes.training.translation.pairs import PairSet, make_pair_set, train_byte_pairs
+from litotes.training.translation.scores import draw_samples, resample_scores, score_translations
+from litotes.training.translation.translator import Found, interpret, load_translation
+from reproduction.attention_counts import KINDS, measure_attention
+
+SHORT = {"epochs": 2, "batch_pieces": 512, "averaged": 2}
+
+
+@pytest.fixture(scope="module")
+def reversing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that has learned its task, with learned α; nobody may write there."""
+    training = {"epochs": 20, "batch_pieces": 384, "learning_rate": 6e-3, "warmup_steps": 40}
+    model = {"weighting": "entmax", "weighting_options": {"alpha": 1.5}}
+    recipe = make_recipe(training=training, model=model)
+    folder = tmp_path_factory.mktemp("reversing") / "model"
+    return train(recipe, folder, corpus=make_texts(900), device="cpu").folder
+
+
+@pytest.mark.slow
+def test_a_tiny_model_learns_to_turn_words_round(reversing: Path) -> None:
+    lines = (reversing / "translations.jsonl").read_text().splitlines()
+    found = [json.loads(line) for line in lines]
+    n_right = sum(one["output"] == one["references"][0] for one in found)
+    assert n_right >= 0.95 * len(found) == 38
+    greedy = Translator.load(reversing, device="cpu").translate(["ab cd ef"], beams=1)
+    assert greedy[0].output == "ef cd ab"
+    scores = json.loads((reversing / "scores.json").read_text())
+    assert scores["test"]["chrf"]["value"] > 95  # BLEU counts four words in a row: there are none
+    assert scores["history"][-1]["valid_loss"] < 0.5 < scores["history"][0]["valid_loss"]
+
+
+@pytest.mark.slow
+def test_attention_is_counted_by_kind_and_layer(reversing: Path) -> None:
+    translator = Translator.load(reversing, device="cpu")
+    pairs = make_pair_set(make_texts(900).valid, translator.tokenizer)
+    found = measure_attention(translator.network, pairs)
+    for kind in KINDS:
+        (density,) = found["density"][kind]  # of one layer
+        assert len(density) == 2
+        assert all(0 < one <= 1 for one in density)
+        assert 0 <= found["diversity"][kind][0] <= 1  # two heads differ by a bit at most
+        assert found["alpha"][kind] == [[1.5, 1.5]]
+    assert min(found["density"]["across"][0]) < 0.9  # a sparse weighting leaves some out
+
+
+def test_the_weights_are_the_mean_of_the_last_epochs(tmp_path: Path) -> None:
+    recipe, texts = make_recipe(training=SHORT | {"epochs": 3}), make_texts(100, n_others=4)
+    start = Start(recipe)
+    tokenizer = start.choose_tokenizer(texts.train)
+    network = start.make_model(tokenizer)
+    sets = [make_pair_set(part, tokenizer) for part in (texts.train, texts.valid)]
+    after: list[torch.Tensor] = []
+
+    class Watched(TranslationObjective):
+        def judge(self, state: RunState) -> dict[str, float]:
+            after.append(network.bias.detach().clone())
+            return super().judge(state)
+
+    context = RunContext(torch.device("cpu"), tmp_path)
+    Trainer(Watched(network, *sets, recipe, context), context).run()
+    torch.testing.assert_close(network.bias.detach(), (after[1] + after[2]) / 2)
+    assert not torch.allclose(after[1], after[2])
+
+
+def test_a_run_begins_from_an_encoder(tiny_folder: Path, tmp_path: Path) -> None:
+    recipe = TranslationRecipe.of(
+        {
+            "data": {"source": "tsv:none"},
+            "model": {"encoder": str(tiny_folder), "n_layers": 1, "max_pieces": 32},
+            "training": {"epochs": 1, "batch_pieces": 256},
+        },
+        "test",
+    )
+    texts = make_texts(20, n_others=2)
+    before = Start(recipe).make_model(Start(recipe).choose_tokenizer(texts.train))
+    wanted = Start(recipe).loaded
+    assert wanted is not None
+    found, given = before.encoder.embeddings.piece.weight, wanted.encoder.embeddings.piece.weight
+    torch.testing.assert_close(found, given, atol=0, rtol=0)
+    run = train(recipe, tmp_path / "out", corpus=texts, device="cpu")
+    assert load_translation(run.folder).network.encoder.spec.n_vocabulary == len(given)
+
+
+def test_rates_rise_and_fall_as_in_the_paper() -> None:
+    recipe, pairs = (
+        make_recipe(training={"warmup_steps": 100}),
+        PairSet([np.arange(3)], [np.arange(3)], 0),
+    )
+    context = RunContext(torch.device("cpu"), Path())
+    objective = TranslationObjective(make_network(), pairs, pairs, recipe, context)
+    rates = [objective.rate(step) for step in (0, 99, 399)]
+    assert rates == pytest.approx([0.01, 1.0, 0.5])
+
+
+def test_batches_hold_every_pair_once_and_keep_their_budget() -> None:
+    texts = make_texts(150)
+    recipe = make_recipe()
+    pairs = make_pair_set(texts.train, Start(recipe).choose_tokenizer(texts.train))
+    seen = [pairs.batches(100, seed=seed) for seed in (1, 2)]
+    assert seen[0] != seen[1]
+    assert len(seen[0]) == len(seen[1]) == len(pairs.batches(100))
+    for batches in seen:
+        assert sorted(place for batch in batches for place in batch) == list(range(150))
+        assert all(pairs.lengths[batch].sum() <= 100 for batch in batches)
+
+
+def test_a_vocabulary_is_the_same_every_time_and_loses_nothing() -> None:
+    texts = ["Zwei Männer im Park.", "Two men – in the 'park'?", "Ein Hund läuft.", "日本 🐕"] * 3
+    first = train_byte_pairs(texts, n_vocabulary=300, lower_case=False)
+    assert first == train_byte_pairs(texts, n_vocabulary=300, lower_case=False)
+    from litotes.encoder.tokenizer import PieceTokenizer
+
+    tokenizer = PieceTokenizer(Path("x"), max_pieces=64, content=first.encode())
+    for text, pieces in zip(texts, tokenizer.encode(texts), strict=True):
+        assert tokenizer.decode(pieces.ids) == text
+
+
+COMMANDS: list[list[str]] = [
+    ["predict", "a", "--model", "MODEL"],
+    ["explain", "a", "--model", "MODEL"],
+    ["export", "--model", "MODEL"],
+    ["evaluate", "--model", "MODEL", "--data", "sampler"],
+]
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("quick") / "model"
+    texts = make_texts(60, n_others=3)
+    return train(make_recipe(training={"epochs": 1}), folder, corpus=texts, device="cpu").folder
+
+
+@pytest.mark.parametrize("line", COMMANDS, ids=lambda line: line[0])
+def test_commands_of_classifiers_refuse_it(
+    line: list[str], quick: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(quick) if word == "MODEL" else word for word in line]) == 2
+    assert "holds a translation model" in capsys.readouterr().err
+
+
+def test_a_damaged_folder_is_refused(quick: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="translation model"):
+        open_model(quick)
+    changed = tmp_path / "changed"
+    copytree(quick, changed)
+    weights = bytearray((changed / "model.safetensors").read_bytes())
+    weights[-3] ^= 1
+    (changed / "model.safetensors").write_bytes(weights)
+    with pytest.raises(UserError, match="not the file that was saved"):
+        load_translation(changed)
+    with pytest.raises(UserError, match="not a model folder"):
+        load_translation(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("table", "changes", "words"),
+    [
+        # without a check the memory would be taken first: 16 million rows of a table
+        ("decoder", {"n_positions": 2**24}, "damaged"),
+        ("decoder", {"n_vocabulary": 2**24, "tied": "target"}, "damaged"),
+        ("decoder", {"n_vocabulary": 2**24, "tied": "none"}, "damaged"),
+        ("decoder", {"n_vocabulary": 2**24}, "damaged"),
+        ("decoder", {"source_width": 16}, "damaged"),
+        ("decoder", {"inner_width": 2**24}, "damaged"),
+        ("decoder", {"n_positions": 8}, "damaged"),
+        ("decoder", [], "damaged"),
+        ("encoder", [], "damaged"),
+        ("search", {"beams": 10**6}, "beams"),
+        ("search", {"ratio": "wide"}, "ratio"),
+        ("search", [], "search"),
+        ("facts", [], "facts"),
+        ("max_pieces", -1, "max_pieces"),
+        ("max_pieces", "many", "damaged"),
+    ],
+)
+def test_a_description_that_makes_no_model_is_refused(
+    table: str, changes: Any, words: str, quick: Path, tmp_path: Path
+) -> None:
+    """Its hashes are right: the folder was made like this."""
+    folder = tmp_path / "made"
+    copytree(quick, folder)
+    description = json.loads((folder / "litotes.json").read_text())
+    is_part = isinstance(changes, dict)
+    description[table] = description[table] | changes if is_part else changes
+    write_description(folder, description)
+    with pytest.raises(UserError, match=words):
+        load_translation(folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"model": {"width": 30, "n_attention_heads": 4}}, "not a multiple"),
+        ({"model": {"widht": 30}}, "Did you mean 'width'"),
+        ({"model": {"weighting": "softmix"}}, "Did you mean 'softmax'"),
+        ({"model": {"weighting": "block_top_k"}}, "would see what comes after"),
+        ({"training": {"averaged": 0}}, "averaged"),
+        ({"search": {"beams": 0}}, "beams"),
+    ],
+)
+def test_recipes_are_checked(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        Start(make_recipe(**changes))
+
+
+def test_texts_that_are_cut_are_counted(tmp_path: Path) -> None:
+    long = (Pair("ab " * 40, ("cd",)), Pair("ef gh", ("gh ef",)))
+    texts = ParallelTexts("long", long * 4, (), ())
+    recipe = make_recipe(training={"epochs": 1})
+    run = train(recipe, tmp_path / "out", corpus=texts, device="cpu")
+    assert any("more than 24 pieces" in note for note in run.notes)
+    assert any("not tested" in note for note in run.notes)
+    tested = ParallelTexts("long", long[1:] * 4, (), long)
+    other = train(recipe, tmp_path / "tested", corpus=tested, device="cpu")
+    assert [note for note in other.notes if "more than 24" in note] == [
+        "1 test text had more than 24 pieces and lost the rest. Set model.max_pieces."
+    ]
+    (answer,) = Translator.load(run.folder, device="cpu").translate(["ab " * 40])
+    assert answer.truncated
+
+
+RECIPE = """
+kind = "translation"
+[data]
+source = "tsv:pairs.tsv?test=0.1"
+[model]
+n_layers = 1
+width = 16
+n_attention_heads = 2
+n_vocabulary = 270
+max_pieces = 16
+[training]
+epochs = 1
+batch_pieces = 512
+"""
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Nobody may write there."""
+    folder = tmp_path_factory.mktemp("translate") / "model"
+    recipe = make_recipe(training={"epochs": 1, "batch_pieces": 256})
+    return train(recipe, folder, corpus=make_texts(120), device="cpu").folder
+
+
+@pytest.fixture(scope="module")
+def translator(model: Path) -> Translator:
+    return Translator.load(model, device="cpu")
+
+
+def test_a_recipe_becomes_a_model_that_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("recipe.toml").write_text(RECIPE)
+    pairs = [f"{pair.source}\t{pair.targets[0]}\n" for pair in make_texts(60).train]
+    Path("pairs.tsv").write_text("".join(pairs))
+    assert main(["train", "recipe.toml", "--out", "run", "--json", "--device", "cpu"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["model"] == "run"
+    assert printed["test"]["n"] == 5
+    assert main(["translate", "ab cd", "--model", "run", "--json", "--beams", "2"]) == 0
+    (answer,) = json.loads(capsys.readouterr().out)["translations"]
+    assert answer["text"] == "ab cd"
+    assert answer["truncated"] is False
+    assert main(["train", "recipe.toml", "--out", "run"]) == 2
+    assert "already holds a trained model" in capsys.readouterr().err
+
+
+def test_lines_are_translated_as_they_come(
+    model: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    given, out = tmp_path / "given.txt", tmp_path / "out.txt"
+    given.write_text("ab cd\nef gh ij\nkl\n")
+    line = ["translate", "--model", str(model)]
+    assert main([*line, "--file", str(given)]) == 0
+    by_file = capsys.readouterr().out
+    monkeypatch.setattr("sys.stdin", StringIO(given.read_text()))
+    assert main(line) == 0
+    assert capsys.readouterr().out == by_file
+    assert len(by_file.splitlines()) == 3
+    scored = [*line, "--file", str(given), "--references", str(given), "--out", str(out)]
+    assert main(scored) == 0
+    assert "BLEU" in capsys.readouterr().out
+    assert out.read_text() == by_file
+    monkeypatch.setattr("sys.stdin", StringIO("ab\n\ncd\n"))
+    assert main(line) == 2
+    assert "line 2 is empty" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["ab", "--file", "x"], "not both"),
+        (["ab", "cd", "--explain", "x.svg"], "exactly one"),
+        (["ab", "--explain", "x.pdf"], ".svg, .png or .json"),
+        (["ab", "--explain", "x.svg", "--out", "x.txt"], "leave the others out"),
+        (["ab", "--explain", "x.svg", "--references", "REFERENCES"], "leave the others out"),
+        ([" "], "Text 1 is empty"),
+        (["ab", "--references", "REFERENCES"], "2 lines for 1 texts"),
+    ],
+)
+def test_what_cannot_be_is_said(
+    words: list[str], said: str, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "two.txt").write_text("a\nb\n")
+    given = [str(tmp_path / "two.txt") if word == "REFERENCES" else word for word in words]
+    assert main(["translate", *given, "--model", str(model)]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_streams_answer_in_order(translator: Translator) -> None:
+    texts = ["ab cd ef", "gh", "ij kl", "ab", "cd gh ij kl"]
+    one_by_one = [translator.translate([text])[0] for text in texts]
+    for at_once in (1, 2, 10):
+        found = list(translator.stream(texts, at_once=at_once))
+        assert [one.output for one in found] == [one.output for one in one_by_one]
+        for one, other in zip(found, one_by_one, strict=True):
+            assert one.score == pytest.approx(other.score, abs=1e-4)
+
+
+def test_many_beams_are_searched_for_few_texts_at_a_time(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The memory of a search grows with its hypotheses, not with its texts."""
+    sizes: list[int] = []
+
+    def find(sources: list[Any], search: SearchSettings) -> list[Found]:
+        sizes.append(len(sources))
+        return [Found((), 0.0)] * len(sources)
+
+    monkeypatch.setattr(translator, "_find_batch", find)
+    for beams, most in ((1, 64), (8, 64), (200, 2), (1000, 1)):
+        sizes.clear()
+        translator.translate(["ab"] * 130, beams=beams)
+        assert (sum(sizes), max(sizes)) == (130, most)
+    for wrong in ({"beams": 0}, {"beams": 1001}, {"length_penalty": -1.0}):
+        with pytest.raises(UserError, match=next(iter(wrong))):
+            translator.translate(["ab"], **wrong)
+
+
+def test_an_output_is_one_line_of_the_file(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = [Translation("a", "one\ntwo", 0.0, False), Translation("b", "three", 0.0, False)]
+    monkeypatch.setattr(Translator, "translate", lambda *given, **settings: broken)
+    out = tmp_path / "out.txt"
+    assert main(["translate", "a", "b", "--model", str(model), "--out", str(out)]) == 0
+    assert out.read_text() == "one two\nthree\n"
+
+
+def test_the_attention_of_a_translation_adds_up(translator: Translator) -> None:
+    translation = Translation("ab cd", "kl ij gh", 0.0, False)
+    found = explain_translation(translator, translation)
+    assert found.source == ("[CLS]", "ab", "cd", "[SEP]")
+    assert found.target == ("kl", "ij", "gh", "[SEP]")
+    standard = found.maps["standard"]
+    assert standard.shape == found.maps["effective"].shape == (1, 2, 4, 4)
+    torch.testing.assert_close(standard.sum(-1), torch.ones(1, 2, 4))
+    assert draw_source_attention(found).axes
+
+
+def test_effective_maps_leave_out_what_no_output_sees(translator: Translator) -> None:
+    """More source pieces than an attention head is wide: some of the weights cannot matter."""
+    text = "abcdefghijklmnopqrstuv"
+    found = explain_translation(translator, Translation(text, "ab", 0.0, False))
+    assert not torch.allclose(found.maps["standard"], found.maps["effective"], atol=1e-4)
+
+
+def test_explanations_are_written(model: Path, tmp_path: Path) -> None:
+    for name in ("why.json", "why.svg"):
+        line = ["translate", "ab cd", "--model", str(model), "--explain", str(tmp_path / name)]
+        assert main(line) == 0
+    content = json.loads((tmp_path / "why.json").read_text())
+    assert len(content["mean"]["effective"]) == len(content["target"])
+    assert (tmp_path / "why.svg").read_text().startswith("<?xml")
+
+
+class Judge:
+    """Takes every text with an `a` for sarcastic."""
+
+    def __init__(self) -> None:
+        self.tasks = {"sarcasm": SimpleNamespace(labels=("literal", "sarcastic"))}
+
+    def predict(self, texts: list[str]) -> Iterator[Any]:
+        for text in texts:
+            label = "sarcastic" if "a" in text else "literal"
+            probabilities = {"literal": 0.2, "sarcastic": 0.8}
+            answer = SimpleNamespace(label=label, probabilities=probabilities)
+            yield SimpleNamespace(answers={"sarcasm": answer})
+
+
+class Echo:
+    """Says the same again, or one thing to a longer text."""
+
+    def translate(self, texts: list[str], *, beams: int | None = None) -> list[Translation]:
+        return [
+            Translation(one, "no" if len(one) > 3 else one.upper(), 0.0, False) for one in texts
+        ]
+
+
+def test_a_text_means_what_it_says_unless_both_say_otherwise() -> None:
+    found = interpret(["what a day", "the end", "ah"], Echo(), Judge())  # type: ignore[arg-type]
+    assert [one.meaning for one in found] == ["no", None, None]
+    assert [one.why_same for one in found] == [
+        None,
+        "the judge sees no sarcasm",
+        "the model would change nothing",
+    ]
+    assert found[0].sarcasm == 0.8
+    assert found[1].as_json()["meaning"] == "same as said"
+    (alone,) = interpret(["the end"], Echo(), None)  # type: ignore[arg-type]
+    assert alone.meaning == "no"
+    blind = SimpleNamespace(tasks={"sentiment": SimpleNamespace(labels=("negative", "positive"))})
+    with pytest.raises(UserError, match="--judge none"):
+        interpret(["the end"], Echo(), blind)  # type: ignore[arg-type]
+
+
+def test_interpret_asks_the_built_in_model(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = ["Lovely. Another delay. Just what I needed.", "The tea is fine."]
+    assert main(["interpret", *texts, "--model", str(model), "--json", "--device", "cpu"]) == 0
+    first, second = json.loads(capsys.readouterr().out)
+    assert first["sarcasm"] > 0.5 > second["sarcasm"]
+    assert second["meaning"] == "same as said"
+    assert main(["interpret", texts[1], "--model", str(model), "--judge", "none"]) == 0
+    assert texts[1] in capsys.readouterr().out
+
+
+sacrebleu = pytest.importorskip("sacrebleu", reason="BLEU needs sacrebleu")
+
+SAID = ["the cat sat on the mat", "a dog runs in the park", "two men talk", "it rains again today"]
+MEANT = [
+    ("the cat sat on a mat", "a cat was on the mat"),
+    ("a dog runs through the park",),
+    ("two men are talking", "two men talk"),
+    ("it is raining again",),
+]
+
+
+def test_scores_are_sacrebleus() -> None:
+    scores = score_translations(SAID, [one[:1] for one in MEANT])
+    first = [[one[0] for one in MEANT]]
+    assert scores.bleu.value == pytest.approx(sacrebleu.corpus_bleu(SAID, first).score)
+    assert scores.chrf.value == pytest.approx(sacrebleu.corpus_chrf(SAID, first).score)
+    assert "tok:13a" in scores.bleu.signature
+    low, high = scores.bleu.interval
+    assert 0 <= low <= scores.bleu.value <= high <= 100.001
+
+
+def test_several_references_help() -> None:
+    one = score_translations(SAID, [meant[:1] for meant in MEANT])
+    both = score_translations(SAID, MEANT)
+    assert both.bleu.value > one.bleu.value
+    assert both.n == 4
+
+
+def test_a_sample_of_all_texts_is_the_score() -> None:
+    everything = np.arange(4)[None]
+    found = resample_scores(SAID, MEANT, everything)
+    scores = score_translations(SAID, MEANT)
+    assert found["bleu"][0] == pytest.approx(scores.bleu.value)
+    assert found["chrf"][0] == pytest.approx(scores.chrf.value)
+    assert draw_samples(4).shape == (1000, 4)
+
+
+def test_missing_texts_are_refused() -> None:
+    with pytest.raises(UserError, match="3 translations and 4 references"):
+        score_translations(SAID[:3], MEANT)
+    with pytest.raises(UserError, match="no translation"):
+        score_translations([], [])
