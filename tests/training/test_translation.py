@@ -189,7 +189,7 @@ def test_a_damaged_folder_is_refused(quick: Path, tmp_path: Path) -> None:
         ("decoder", {"n_positions": 2**24}, "damaged"),
         ("decoder", {"n_vocabulary": 2**24, "tied": "target"}, "damaged"),
         ("decoder", {"n_vocabulary": 2**24, "tied": "none"}, "damaged"),
-        ("decoder", {"n_vocabulary": 2**24}, "damaged"),
+        ("decoder", {"n_vocabulary": 2**24}, "cannot be one"),
         ("decoder", {"source_width": 16}, "damaged"),
         ("decoder", {"inner_width": 2**24}, "damaged"),
         ("decoder", {"n_positions": 8}, "damaged"),

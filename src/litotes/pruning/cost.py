@@ -21,9 +21,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from operator import mul
-from typing import Any
+from typing import Any, NamedTuple
 
 from litotes.encoder.attention.pruning import Pruning
 from litotes.encoder.encoder import Encoder
@@ -70,25 +70,23 @@ def flops(encoder: Encoder, lengths: Sequence[int], *, firsts_only: bool = False
 
     firsts_only: the last layer goes on with each text's first piece alone.
     """
-    spec, plan = encoder.spec, evaluation_plan(encoder.pruning)
+    spec, plan, fuse = encoder.spec, evaluation_plan(encoder.pruning), encoder.pruning.fuse
     embedding_width = spec.embedding_width or spec.width
     embeddings = 2 * sum(lengths) * embedding_width * spec.width if spec.has_projection else 0
-    entering, n_distances = list(lengths), _n_distances(encoder, lengths)
+    entering, n_distances = list(lengths), [0] * len(lengths)
+    if encoder.distances is not None:  # how many distances each text compares its pieces with
+        reached = map(encoder.distances.reached, lengths)
+        n_distances = [part.stop - part.start for part in reached]
     layers = []
     for layer, block in enumerate(spec.walk):
+        n_heads = n_used = len(spec.heads_of(block))
+        if layer and not spec.heads_kept:
+            n_used = plan.n_heads(layer - 1, spec.n_attention_heads)
+        querying, leaving = entering, lengths_after(plan, layer, lengths, fuse=fuse)
         if firsts_only and layer == len(spec.walk) - 1:
-            leaving = [1] * len(lengths)
-            querying = leaving
-        else:
-            leaving = lengths_after(plan, layer, lengths, fuse=encoder.pruning.fuse)
-            querying = entering
-        n_heads = len(spec.heads_of(block))
-        n_used = _n_used(spec, plan, layer, block)
-        cost = _layer_cost(spec, entering, querying, leaving, n_heads=n_heads, n_used=n_used)
-        distances = _distance_cost(
-            spec, entering, querying, n_distances, n_heads=n_heads, n_used=n_used
-        )
-        layers.append(replace(cost, distances=distances))
+            querying = leaving = [1] * len(lengths)
+        pieces = Pieces(entering, querying, leaving, n_distances)
+        layers.append(_layer_cost(spec, pieces, n_heads=n_heads, n_used=n_used))
         entering = leaving
     return Cost(embeddings, tuple(layers))
 
@@ -97,10 +95,8 @@ def lengths_after(plan: Plan, layer: int, lengths: Sequence[int], *, fuse: bool)
     """How many pieces of each text there are after `layer`: those that stay and, where pieces are
     fused, one for all that have left.
     """
-    counts = plan.counts(layer, lengths)
-    return [
-        count + (fuse and count < length) for count, length in zip(counts, lengths, strict=True)
-    ]
+    pairs = zip(plan.counts(layer, lengths), lengths, strict=True)
+    return [count + (fuse and count < length) for count, length in pairs]
 
 
 def evaluation_plan(pruning: Pruning) -> Plan:
@@ -110,60 +106,30 @@ def evaluation_plan(pruning: Pruning) -> Plan:
     return evaluated.plan()
 
 
-def _layer_cost(
-    spec: EncoderSpec,
-    entering: Sequence[int],
-    querying: Sequence[int],
-    leaving: Sequence[int],
-    *,
-    n_heads: int,
-    n_used: int,
-) -> LayerCost:
-    """entering: pieces with keys and values, querying: those with queries, leaving: those that go
-    on to the next layer, of each text.
+class Pieces(NamedTuple):
+    """How many pieces of each text have keys and values in a layer, have queries, and go on to the
+    next one; and how many distances they are compared with.
     """
-    inner = n_heads * spec.head_width
-    n_pairs = sum(queries * keys for queries, keys in zip(querying, entering, strict=True))
+
+    entering: Sequence[int]
+    querying: Sequence[int]
+    leaving: Sequence[int]
+    n_distances: Sequence[int]
+
+
+def _layer_cost(spec: EncoderSpec, pieces: Pieces, *, n_heads: int, n_used: int) -> LayerCost:
+    entering, querying, leaving, n_distances = pieces
+    inner, used_width = n_heads * spec.head_width, n_used * spec.head_width
+    distances = 0
+    for term in spec.position_terms:
+        compared = querying if term == "c2p" else entering  # p2c: distances with keys
+        distances += 2 * max(n_distances) * spec.width * inner
+        distances += 2 * sum(map(mul, compared, n_distances)) * used_width
     return LayerCost(
         n_pieces=sum(entering),
         qkv=2 * spec.width * inner * (sum(querying) + 2 * sum(entering)),
-        attention=2 * 2 * n_pairs * n_used * spec.head_width,
+        attention=2 * 2 * sum(map(mul, querying, entering)) * used_width,
         output=2 * sum(leaving) * inner * spec.width,
         feed_forward=2 * (2 + spec.is_gated) * sum(leaving) * spec.width * spec.inner_width,
+        distances=distances,
     )
-
-
-def _n_distances(encoder: Encoder, lengths: Sequence[int]) -> list[int]:
-    """How many distances each text compares its pieces with; 0 where attention is not
-    disentangled.
-    """
-    if encoder.distances is None:
-        return [0] * len(lengths)
-    reached = map(encoder.distances.reached, lengths)
-    return [part.stop - part.start for part in reached]
-
-
-def _distance_cost(
-    spec: EncoderSpec,
-    entering: Sequence[int],
-    querying: Sequence[int],
-    n_distances: Sequence[int],
-    *,
-    n_heads: int,
-    n_used: int,
-) -> int:
-    """c2p compares distances with queries, p2c with keys."""
-    compared = {"c2p": querying, "p2c": entering}
-    cost = 0
-    for term in spec.position_terms:
-        n_products = sum(map(mul, compared[term], n_distances))
-        cost += 2 * max(n_distances) * spec.width * n_heads * spec.head_width
-        cost += 2 * n_products * n_used * spec.head_width
-    return cost
-
-
-def _n_used(spec: EncoderSpec, plan: Plan, layer: int, block: int) -> int:
-    """The attention heads a text still uses when it comes into a layer."""
-    if spec.heads_kept or not layer:
-        return len(spec.heads_of(block))
-    return plan.n_heads(layer - 1, spec.n_attention_heads)

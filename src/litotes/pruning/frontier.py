@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -170,42 +171,30 @@ def figure(points: Sequence[Point], *, budget: float) -> Figure:
 
 
 def _draw(points: Sequence[Point], ax: Axes, saving: str, budget: float) -> None:
-    placed = sorted((float(getattr(point, saving)), place) for place, point in enumerate(points))
-    ordered = [(ratio, points[place]) for ratio, place in placed]
+    place_of = attrgetter(saving)
+    ordered = sorted(points, key=place_of)
     ax.axhline(0, color="#BBBBBB", linewidth=1)
     ax.axhline(budget, color=INK, linestyle="--", linewidth=1, label=f"budget, {budget:g}")
     for name, style in SERIES.items():
-        told = [(ratio, getattr(point, name)) for ratio, point in ordered if point.kind != "dense"]
-        told = [(ratio, loss) for ratio, loss in told if loss is not None]
-        if told:
-            places = [ratio for ratio, _ in told]
-            losses, intervals = [one.points for _, one in told], [one.interval for _, one in told]
-            draw_bars(ax, places, losses, intervals, style)
-    for ratio, point in ordered:
+        told = [one for one in ordered if one.kind != "dense" and getattr(one, name) is not None]
+        losses: list[Loss] = [getattr(point, name) for point in told]
+        if losses:
+            intervals = [loss.interval for loss in losses]
+            places, values = map(place_of, told), [loss.points for loss in losses]
+            draw_bars(ax, list(places), values, intervals, style)
+    for point in ordered:
+        place, value = place_of(point), point.best_guess.points
+        ink: dict[str, Any] = {"color": INK, "markeredgecolor": INK}
         if point.kind in MARKS:
             label, shape, fill, size = MARKS[point.kind]
-            _mark(ax, ratio, point, shape, label=label, zorder=5, fill=fill, size=size)
+            ink |= {"label": label, "markerfacecolor": fill, "markersize": size}
+            ax.plot([place], [value], shape, zorder=5, **ink)
         if point.chosen:  # ringed where it was chosen by
             by = SERIES["loss" if point.expected is None else "expected"]
-            shifted = shift_points(ax, by.shift)
-            _mark(ax, ratio, point, "o", label="chosen", transform=shifted, fill="none", size=13)
-    low, high = ordered[0][0], ordered[-1][0]
+            ink |= {"label": "chosen", "markerfacecolor": "none", "markersize": 13}
+            ax.plot([place], [value], "o", transform=shift_points(ax, by.shift), **ink)
+    low, high = place_of(ordered[0]), place_of(ordered[-1])
     room = 0.15 * (high - low) or 0.1
     ax.set_xlim(low - room, high + room)
     ax.set_xlabel(SAVINGS[saving])
     hide_frame(ax)
-
-
-def _mark(
-    ax: Axes, ratio: float, point: Point, shape: str, *, fill: str, size: float, **style: Any
-) -> None:
-    ax.plot(
-        [ratio],
-        [point.best_guess.points],
-        shape,
-        color=INK,
-        markerfacecolor=fill,
-        markeredgecolor=INK,
-        markersize=size,
-        **style,
-    )

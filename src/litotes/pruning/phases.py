@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -322,6 +322,28 @@ class FoldAnswers:
     labelled: Mapping[str, Answers]
     unlabelled: Mapping[str, Answers]
 
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """{part/task/what: answers}"""
+        return {
+            f"{part}/{task}/{name}": torch.from_numpy(array).contiguous()
+            for part, by_task in vars(self).items()
+            for task, given in by_task.items()
+            for name, array in vars(given).items()
+            if array is not None
+        }
+
+    @classmethod
+    def of(cls, tensors: Mapping[str, torch.Tensor]) -> FoldAnswers:
+        found: dict[str, dict[str, dict[str, Any]]] = {"labelled": {}, "unlabelled": {}}
+        for place, tensor in tensors.items():
+            part, task, name = place.split("/")
+            found[part].setdefault(task, {"gold": None})[name] = tensor.numpy()
+        parts = {
+            part: {task: Answers(**arrays) for task, arrays in by_task.items()}
+            for part, by_task in found.items()
+        }
+        return cls(**parts)
+
 
 def cross_fit(plan: PrunePlan, candidates: Sequence[Candidate]) -> list[FoldAnswers]:
     """Answers of models to texts that none of them has seen: the whole pruning, once more for each
@@ -343,17 +365,15 @@ def cross_fit(plan: PrunePlan, candidates: Sequence[Candidate]) -> list[FoldAnsw
     for fold in range(n_folds):
         file = plan.phases / f"fold-{fold}-{key}-{extra}.safetensors"
         if not file.is_file():
-            write_bytes(file, to_bytes(_answer_fold(plan, fold, folds, found)))
-        tensors = read_tensors(file)
-        parts = [_answers_of(tensors, part, plan) for part in ("labelled", "unlabelled")]
-        answers.append(FoldAnswers(*parts))
+            write_bytes(file, to_bytes(_answer_fold(plan, fold, folds, found).tensors()))
+        answers.append(FoldAnswers.of(read_tensors(file)))
     return answers
 
 
 def _answer_fold(
     plan: PrunePlan, fold: int, folds: Folds, found: Mapping[float, FoundShares]
-) -> dict[str, torch.Tensor]:
-    """Trains the models of one fold and asks them; {part/task/what: answers}."""
+) -> FoldAnswers:
+    """Trains the models of one fold and asks them."""
     folder, settings = plan.phases / f"fold-{fold}", plan.settings
     watch = prefix_watch(plan.watch, f"fold {fold + 1}")
     dealt = list(zip(plan.fold_texts, folds.train, strict=True))
@@ -384,18 +404,12 @@ def _answer_fold(
     candidates = train_candidates(fold_plan, found)
     tasks, tokenizer = list(run.model.classifier.tasks.values()), run.model.tokenizer
     own_texts = make_text_set([one for one, own in dealt if own == fold], tasks, tokenizer)
-    answers = {"labelled": answer_texts(fold_plan, candidates, own_texts)}
+    labelled, unlabelled = answer_texts(fold_plan, candidates, own_texts), {}
     if plan.unlabelled:
         more = fold_plan.texts["unlabelled"]
-        answers["unlabelled"] = answer_texts(fold_plan, candidates, more, labelled=False)
+        unlabelled = answer_texts(fold_plan, candidates, more, labelled=False)
     remove_folder(folder)
-    tensors = {}
-    for part, by_task in answers.items():
-        for task, given in by_task.items():
-            for name, array in vars(given).items():
-                if array is not None:
-                    tensors[f"{part}/{task}/{name}"] = torch.from_numpy(array).contiguous()
-    return tensors
+    return FoldAnswers(labelled, unlabelled)
 
 
 def fold_recipe(recipe: Recipe, fold: int) -> Recipe:
@@ -408,18 +422,3 @@ def fold_recipe(recipe: Recipe, fold: int) -> Recipe:
         data__rewrites=[],
         data__where={},
     )
-
-
-def _answers_of(
-    tensors: Mapping[str, torch.Tensor], part: str, plan: PrunePlan
-) -> dict[str, Answers]:
-    """The answers of one part of a fold's file. {task: answers}"""
-    found = {}
-    for task in plan.dense.classifier.tasks:
-        arrays = [
-            tensors.get(f"{part}/{task}/{name}") for name in ("gold", "labels", "probabilities")
-        ]
-        gold, labels, probabilities = [None if one is None else one.numpy() for one in arrays]
-        if labels is not None and probabilities is not None:
-            found[task] = Answers(gold, labels, probabilities)
-    return found

@@ -87,14 +87,6 @@ class DecoderSpec:
     def head_width(self) -> int:
         return self.width // self.n_attention_heads
 
-    @property
-    def n_weights(self) -> int:
-        """At least: biases and norms are not counted, nor tables of pieces that are shared."""
-        attention = 4 * self.width * self.width + 2 * self.width * (self.width + self.source_width)
-        blocks = self.n_layers * (attention + 2 * self.width * self.inner_width)
-        n_tables = {"all": 0, "target": 1, "none": 2}[self.tied]
-        return blocks + (self.n_positions + n_tables * self.n_vocabulary) * self.width
-
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 

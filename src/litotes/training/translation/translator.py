@@ -41,6 +41,7 @@ from litotes.core.text import one_line
 from litotes.core.values import TRANSLATION
 from litotes.core.version import __version__
 from litotes.data.corpus import SARCASM
+from litotes.encoder.encoder import Encoder
 from litotes.encoder.families import spec_from_json
 from litotes.encoder.operations import Encoding
 from litotes.encoder.packing import batches_by_budget
@@ -148,15 +149,15 @@ def _load(folder: Path, description: Description, manifest: Manifest) -> Transla
         manifest.check(file, hashlib.sha256(contents[name]).hexdigest())
     tensors = read_tensors(folder / WEIGHTS, contents[WEIGHTS])
     encoder, decoder = spec_from_json(description.encoder), description.decoder
-    n_bytes = sum(tensor.nbytes for tensor in tensors.values())
-    check_fits(encoder, n_bytes, str(folder))  # first: a description may ask for an endless model
-    fits = (decoder.source_width, decoder.n_vocabulary) == (encoder.width, encoder.n_vocabulary)
-    if not fits or decoder.n_weights > n_bytes or description.max_pieces > decoder.n_positions:
-        raise ValueError("the decoder does not fit the encoder, or the files")
+    check_fits(encoder, sum(tensor.nbytes for tensor in tensors.values()), str(folder))
+    with torch.device("meta"):  # takes no memory: a description may ask for an endless model
+        described = EncoderDecoder(Encoder(encoder), decoder)
+    shapes = {name: parameter.shape for name, parameter in described.named_parameters()}
+    if shapes != {name: tensor.shape for name, tensor in tensors.items()}:
+        raise ValueError("the weights are not those of this encoder and decoder")
+    if description.max_pieces > decoder.n_positions:
+        raise ValueError(f"the decoder has no positions for {description.max_pieces} pieces")
     network = EncoderDecoder(empty_encoder(encoder), decoder)
-    wanted = dict(network.named_parameters()).keys()
-    if odd := sorted(wanted ^ tensors.keys()):
-        raise ValueError(f"the weight {odd[0]!r:.80} is missing or unknown")
     network.load_state_dict(tensors, strict=False)  # a table that is shared is there once
     tokenizer = read_tokenizer(
         folder, encoder, max_pieces=description.max_pieces, content=contents[TOKENIZER]
