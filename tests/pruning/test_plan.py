@@ -100,7 +100,7 @@ def test_a_built_in_model_is_planned_by_its_name(
         planned.append((run, avoid))
         raise UserError("enough")
 
-    monkeypatch.setattr("litotes.pruning.plan_pruning", note)
+    monkeypatch.setattr("litotes.cli.prune.plan_pruning", note)
     words = ["prune", "--model", "builtin", "--data", "sampler", "--out", str(tmp_path / "new")]
     assert main(words) == 2
     assert main([*words, "--exclude", "none"]) == 2

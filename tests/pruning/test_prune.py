@@ -206,7 +206,7 @@ def test_options_become_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         given.append(settings)
         raise UserError("far enough.")
 
-    monkeypatch.setattr("litotes.pruning.plan_pruning", stop_here)
+    monkeypatch.setattr("litotes.cli.prune.plan_pruning", stop_here)
     command = ["prune", "--model", "m", "--data", "sampler", "--out", str(tmp_path / "out")]
     words = "--confidence 0.8 --cross-fit 4 --unlabelled u --held-out h --teacher-share 0.5"
     words += " --no-restore --no-fuse --importance received --no-control --seed 3"

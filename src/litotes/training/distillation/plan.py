@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import torch
 from pydantic import Field
@@ -28,7 +28,7 @@ from litotes.model.folder import (
     text_hash,
 )
 from litotes.training.course import FIRST_FILES, check_names
-from litotes.training.recipe import Recipe, Table
+from litotes.training.recipe import Count, Positive, Recipe, Share, Table
 from litotes.training.training_data import TrainingData, prepare, unlabelled_texts
 
 WORK = "distillation"
@@ -38,74 +38,60 @@ WORK = "distillation"
 class TeacherSettings(Table):
     """The `[distill.teacher]` table: what differs from the student's `[model]` and `[training]`."""
 
-    model: dict[str, Any] = Field({}, description='for example {encoder = "mpnet"}')
-    training: dict[str, Any] = Field({}, description="for example {learning_rate = 3e-5}")
+    model: dict[str, Any] = {}
+    """for example {encoder = "mpnet"}"""
+    training: dict[str, Any] = {}
+    """for example {learning_rate = 3e-5}"""
 
 
 class DistillSettings(Table):
     """The `[distill]` table."""
 
     teacher: TeacherSettings = TeacherSettings()
-    teachers: list[str] = Field(
-        [], description="model folders that teach instead of teachers trained here"
-    )
-    folds: int = Field(3, ge=2, le=100, description="teachers never see the fold they answer")
-    teachers_a_fold: int = Field(
-        1, ge=1, le=100, description="of different seeds; they are averaged"
-    )
-    seed: int = Field(0, ge=0, lt=2**31, description="of the folds and of the teachers")
-    share: float = Field(0.5, ge=0, le=1, description="how much answers count against labels")
-    temperature: float = Field(
-        1.0, gt=0, description="softens both answers before they are compared"
-    )
-    unlabelled: Literal["none", "selection", "source"] = Field(
-        "selection",
-        description=(
-            "other texts to learn from by answers alone: none, those of data.where that lack a"
-            " label of these tasks, or all of the source"
-        ),
-    )
-    more: list[str] = Field(
-        [], description="sources of still more texts, whose labels are not read"
-    )
-    even: list[str] = Field(
-        [],
-        description=(
-            "sources whose neutral texts are taught as even between the labels, so that a student"
-            " without a third label is not sure of them"
-        ),
-    )
-    prevalence: dict[str, dict[str, dict[str, float]]] = Field(
-        {},
-        description=(
-            "how frequent labels are in a source, where that is known, {source = {task = {label ="
-            " share}}}: answers to its texts without a label are moved there"
-        ),
-    )
-    start: Literal["encoder", "teacher", "fresh"] = Field(
-        "encoder", description="the student's first weights: of model.encoder, a teacher, or random"
-    )
-    layers: int | None = Field(None, ge=1, description="of the student, evenly spaced; None: all")
-    width: int | None = Field(
-        None, ge=1, description="of the student: its most used columns; None: as it is"
-    )
-    match: Literal["none", "hidden", "values", "relations"] = Field(
-        "none",
-        description=(
-            "what the student imitates before it learns answers: nothing, hidden states, or"
-            " relations between pieces (by values, or by queries and keys as well)"
-        ),
-    )
-    match_epochs: int = Field(3, ge=1, description="passes over all texts for that")
-    match_rate: float = Field(2e-4, gt=0, description="the learning rate for that")
-    baseline: bool = Field(True, description="also train a student of labels alone, to compare")
-    compare_layers: list[int] = Field(
-        [], description="also train students with so many layers, for the frontier"
-    )
-    keep_teachers: bool = Field(False, description="keep the models of teachers, not just answers")
-    teachers_folder: str | None = Field(
-        None, description="where answers of teachers are kept, to share them between students"
-    )
+    teachers: list[str] = []
+    """model folders that teach instead of teachers trained here"""
+    folds: Annotated[int, Field(ge=2, le=100)] = 3
+    """teachers never see the fold they answer"""
+    teachers_a_fold: Annotated[int, Field(ge=1, le=100)] = 1
+    """of different seeds; they are averaged"""
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    """of the folds and of the teachers"""
+    share: Share = 0.5
+    """how much answers count against labels"""
+    temperature: Positive = 1.0
+    """softens both answers before they are compared"""
+    unlabelled: Literal["none", "selection", "source"] = "selection"
+    """other texts to learn from by answers alone: none, those of data.where that lack a label of
+    these tasks, or all of the source"""
+    more: list[str] = []
+    """sources of still more texts, whose labels are not read"""
+    even: list[str] = []
+    """sources whose neutral texts are taught as even between the labels, so that a student without
+    a third label is not sure of them"""
+    prevalence: dict[str, dict[str, dict[str, float]]] = {}
+    """how frequent labels are in a source, where that is known, {source = {task = {label =
+    share}}}: answers to its texts without a label are moved there"""
+    start: Literal["encoder", "teacher", "fresh"] = "encoder"
+    """the student's first weights: of model.encoder, a teacher, or random"""
+    layers: Count | None = None
+    """of the student, evenly spaced; None: all"""
+    width: Count | None = None
+    """of the student: its most used columns; None: as it is"""
+    match: Literal["none", "hidden", "values", "relations"] = "none"
+    """what the student imitates before it learns answers: nothing, hidden states, or relations
+    between pieces (by values, or by queries and keys as well)"""
+    match_epochs: Count = 3
+    """passes over all texts for that"""
+    match_rate: Positive = 2e-4
+    """the learning rate for that"""
+    baseline: bool = True
+    """also train a student of labels alone, to compare"""
+    compare_layers: list[int] = []
+    """also train students with so many layers, for the frontier"""
+    keep_teachers: bool = False
+    """keep the models of teachers, not just answers"""
+    teachers_folder: str | None = None
+    """where answers of teachers are kept, to share them between students"""
 
 
 class DistillRecipe(Recipe):
