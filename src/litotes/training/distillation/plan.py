@@ -38,9 +38,9 @@ WORK = "distillation"
 class TeacherSettings(Table):
     """The `[distill.teacher]` table: what differs from the student's `[model]` and `[training]`."""
 
-    model: dict[str, Any] = {}
+    model: dict[str, Any] = Field({})
     """for example {encoder = "mpnet"}"""
-    training: dict[str, Any] = {}
+    training: dict[str, Any] = Field({})
     """for example {learning_rate = 3e-5}"""
 
 
@@ -48,7 +48,7 @@ class DistillSettings(Table):
     """The `[distill]` table."""
 
     teacher: TeacherSettings = TeacherSettings()
-    teachers: list[str] = []
+    teachers: list[str] = Field([])
     """model folders that teach instead of teachers trained here"""
     folds: Annotated[int, Field(ge=2, le=100)] = 3
     """teachers never see the fold they answer"""
@@ -63,12 +63,12 @@ class DistillSettings(Table):
     unlabelled: Literal["none", "selection", "source"] = "selection"
     """other texts to learn from by answers alone: none, those of data.where that lack a label of
     these tasks, or all of the source"""
-    more: list[str] = []
+    more: list[str] = Field([])
     """sources of still more texts, whose labels are not read"""
-    even: list[str] = []
+    even: list[str] = Field([])
     """sources whose neutral texts are taught as even between the labels, so that a student without
     a third label is not sure of them"""
-    prevalence: dict[str, dict[str, dict[str, float]]] = {}
+    prevalence: dict[str, dict[str, dict[str, float]]] = Field({})
     """how frequent labels are in a source, where that is known, {source = {task = {label =
     share}}}: answers to its texts without a label are moved there"""
     start: Literal["encoder", "teacher", "fresh"] = "encoder"
@@ -86,7 +86,7 @@ class DistillSettings(Table):
     """the learning rate for that"""
     baseline: bool = True
     """also train a student of labels alone, to compare"""
-    compare_layers: list[int] = []
+    compare_layers: list[int] = Field([])
     """also train students with so many layers, for the frontier"""
     keep_teachers: bool = False
     """keep the models of teachers, not just answers"""
