@@ -245,10 +245,18 @@ def test_metrics(app: FastAPI, ask: Any) -> None:
     assert "zebra" not in answer.text
 
 
-def test_two_services_count_apart(predictor: Predictor, ask: Any) -> None:
-    one, other = app_with(predictor), app_with(predictor)
-    ask(one, "/v1/predict", {"text": "ok"})
-    assert "litotes_texts_total 0.0" in ask(other, "/metrics").text
+def test_every_answer_has_its_headers(app: FastAPI, ask: Any) -> None:
+    for path, body in (("/live", None), ("/nowhere", None), ("/", None), ("/v1/predict", b"{")):
+        headers = ask(app, path, body).headers
+        policy = headers["content-security-policy"]
+        assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self';")
+        assert "frame-ancestors 'none'" in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["cross-origin-opener-policy"] == "same-origin"
+        assert headers["cross-origin-resource-policy"] == "same-origin"
+        assert headers["x-request-id"]
+        assert (headers.get("cache-control") == "no-store") == path.startswith("/v1/")
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from litotes.core.errors import UserError
 from litotes.prediction.predictor import Predictor
 from litotes.service import ServiceSettings, create_app
 from litotes.service.models import ServedModels, load_models
-from litotes.service.problems import PROBLEM_KINDS
+from litotes.service.problems import PROBLEM_KINDS, QueueFull
 
 
 def assert_problem(answer: httpx.Response, status: int, name: str) -> dict[str, Any]:
@@ -308,3 +308,17 @@ def test_models_that_cannot_be_loaded(tmp_path: Path) -> None:
 def test_settings_that_make_no_sense(wrong: dict[str, Any]) -> None:
     with pytest.raises(UserError):
         ServiceSettings(**wrong)
+
+
+def test_a_service_that_breaks_off_closes_its_queues(app: FastAPI) -> None:
+    async def break_off() -> None:
+        async with app.router.lifespan_context(app):
+            raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        run_in_thread(break_off())
+    service = app.state.service
+    with pytest.raises(QueueFull):
+        service.batcher.check_room("somebody", 1)
+    with pytest.raises(QueueFull):
+        service.explainer.check_room("somebody")

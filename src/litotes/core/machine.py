@@ -35,23 +35,25 @@ from litotes.core.version import __version__
 if TYPE_CHECKING:
     import torch
 
-X86: Mapping[str, frozenset[str]] = {
-    "AVX2": frozenset({"avx2", "fma"}),
-    "AVX-512": frozenset({"avx512f", "avx512bw", "avx512dq", "avx512vl"}),
-    "AVX-512 VNNI": frozenset({"avx512_vnni"}),
-    "AVX-VNNI": frozenset({"avx_vnni"}),
-    "AMX int8": frozenset({"amx_tile", "amx_int8"}),
-    "bf16": frozenset({"avx512_bf16"}),
+_FEATURES = {
+    "x86": {
+        "AVX2": "avx2 fma",
+        "AVX-512": "avx512f avx512bw avx512dq avx512vl",
+        "AVX-512 VNNI": "avx512_vnni",
+        "AVX-VNNI": "avx_vnni",
+        "AMX int8": "amx_tile amx_int8",
+        "bf16": "avx512_bf16",
+    },
+    "aarch64": {
+        "NEON": "asimd",
+        "dot product": "asimddp",
+        "i8mm": "i8mm",
+        "bf16": "bf16",
+        "SVE": "sve",
+        "SME": "sme",
+    },
 }
-ARM: Mapping[str, frozenset[str]] = {
-    "NEON": frozenset({"asimd"}),
-    "dot product": frozenset({"asimddp"}),
-    "i8mm": frozenset({"i8mm"}),
-    "bf16": frozenset({"bf16"}),
-    "SVE": frozenset({"sve"}),
-    "SME": frozenset({"sme"}),
-}
-"""Each feature, and the words for it in /proc/cpuinfo, all of which it needs."""
+"""By kind of processor: each feature, and the words in /proc/cpuinfo that it needs."""
 
 _SYSCTL_ARM = {
     "AdvSIMD": "asimd",
@@ -96,9 +98,7 @@ _FLOAT32 = {
 
 @dataclass(frozen=True)
 class Processor:
-    """name: the vendor's. kind: x86, aarch64 or unknown. features: those of X86 or ARM that every
-    core has.
-    """
+    """name: the vendor's. kind: x86, aarch64 or unknown. features: those that every core has."""
 
     name: str
     kind: str
@@ -143,10 +143,10 @@ def from_cpuinfo(text: str) -> Processor:
     """
     cores = [dict(_pairs(block)) for block in re.split(r"\n\s*\n", text)]
     name = cores[0].get("model name") or _arm_name(cores[0])
-    for kind, key, known in (("x86", "flags", X86), ("aarch64", "Features", ARM)):
+    for kind, key in (("x86", "flags"), ("aarch64", "Features")):
         words = [set(core[key].split()) for core in cores if key in core]
         if words:
-            return Processor(name, kind, _features(set.intersection(*words), known))
+            return Processor(name, kind, _features(kind, set.intersection(*words)))
     return Processor(name, "unknown", frozenset())
 
 
@@ -156,17 +156,15 @@ def from_sysctl(text: str) -> Processor:
     """
     values = dict(_pairs(text))
     name = values.get("machdep.cpu.brand_string") or "unknown"
-    arm = set()
-    for feature, word in _SYSCTL_ARM.items():
-        if values.get(f"hw.optional.arm.{feature}") == "1":
-            arm.add(word)
+    has = {key for key, value in values.items() if value == "1"}
+    arm = {word for key, word in _SYSCTL_ARM.items() if f"hw.optional.arm.{key}" in has}
     if arm:
         # ONNX Runtime uses i8mm on Linux only
-        return Processor(name, "aarch64", _features(arm, ARM) - {"i8mm"})
+        return Processor(name, "aarch64", _features("aarch64", arm) - {"i8mm"})
     intel = " ".join(values.get(key, "") for key in _SYSCTL_INTEL).lower()
     if intel.strip():
         words = intel.replace("avx512vnni", "avx512_vnni").split()
-        return Processor(name, "x86", _features(words, X86))
+        return Processor(name, "x86", _features("x86", words))
     return Processor(name, "unknown", frozenset())
 
 
@@ -233,8 +231,9 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
             yield key.strip(), value.strip()
 
 
-def _features(words: Iterable[str], known: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    return frozenset(feature for feature, needed in known.items() if needed <= set(words))
+def _features(kind: str, words: Iterable[str]) -> frozenset[str]:
+    known, found = _FEATURES[kind], set(words)
+    return frozenset(feature for feature, needed in known.items() if found >= {*needed.split()})
 
 
 def _arm_name(core: Mapping[str, str]) -> str:

@@ -5,7 +5,8 @@ group things by one.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections import UserDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from inspect import signature
@@ -17,7 +18,7 @@ from litotes.core.errors import UserError
 Entry = TypeVar("Entry")  # Python 3.11 has no `def pick[Entry]`
 
 
-class LazyTable(MutableMapping[str, Entry]):
+class LazyTable(UserDict[str, Entry]):
     """A table whose names are known at once, and whose entries are imported when they are asked
     for: some need packages that the plain install lacks.
 
@@ -25,33 +26,14 @@ class LazyTable(MutableMapping[str, Entry]):
     """
 
     def __init__(self, package: str, places: Mapping[str, str]) -> None:
-        self._package = package
-        self._places: dict[str, str | None] = dict(places)
-        self._entries: dict[str, Entry] = {}
+        self._places = {name: f"{package}.{place}" for name, place in places.items()}
+        super().__init__(dict.fromkeys(places))
 
     def __getitem__(self, name: str) -> Entry:
-        place = self._places[name]
-        if name not in self._entries and place is not None:
-            module, _, entry = place.partition(".")
-            self._entries[name] = getattr(import_module(f"{self._package}.{module}"), entry)
-        return self._entries[name]
-
-    def __setitem__(self, name: str, entry: Entry) -> None:
-        self._places.setdefault(name, None)
-        self._entries[name] = entry
-
-    def __delitem__(self, name: str) -> None:
-        del self._places[name]
-        self._entries.pop(name, None)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._places
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        return len(self._places)
+        if self.data[name] is None:
+            module, _, entry = self._places[name].rpartition(".")
+            self.data[name] = getattr(import_module(module), entry)
+        return self.data[name]
 
 
 def pick(table: Mapping[str, Entry], name: str, kind: str) -> Entry:

@@ -186,7 +186,7 @@ class RawScores:
 
     def answer(self, texts: Sequence[TokenizedText]) -> list[Prediction]:
         """A prediction per text, in order."""
-        logits = self._runtime.logits([text.pieces[self._place] for text in texts])
+        logits = self._runtime.compute([text.pieces[self._place] for text in texts]).logits
         predictions = []
         for text, row in zip(texts, logits[self._task].tolist(), strict=True):  # (text, class)
             answer = Answer("", None, dict(zip(self._labels, row, strict=True)))
