@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from itertools import count
 from secrets import token_hex
 from typing import TYPE_CHECKING
@@ -50,10 +49,8 @@ class Service:
         self._load_locus = load_locus
         self._prefix, self._numbers = token_hex(6), count(1)
         self._models: ServedModels | None = None
-        self._load: Callable[[], Mapping[str, Predictor]] | None = None
-        if callable(models):
-            self._load = models
-        else:
+        self._to_load = models
+        if not callable(models):
             self._set_models(models)
 
     @property
@@ -82,8 +79,8 @@ class Service:
 
     def start(self) -> None:
         """Loads the models in the background, unless they were given: /live answers at once."""
-        if self._load is not None and self._models is None:
-            start_thread(partial(self._load_models, self._load), "litotes-loading")
+        if self._models is None:
+            start_thread(self._load_models, "litotes-loading")
 
     def fail_waiting(self) -> None:
         """Answers all requests that still wait with 503, shortly before the drain ends."""
@@ -96,9 +93,10 @@ class Service:
         self.reading_pool.shutdown(wait=False, cancel_futures=True)
         self.log.close()
 
-    def _load_models(self, load: Callable[[], Mapping[str, Predictor]]) -> None:
+    def _load_models(self) -> None:
         try:
-            self._set_models(load())
+            assert callable(self._to_load)
+            self._set_models(self._to_load())
         except Exception as error:  # reported by what runs the server
             self.failure = error
 

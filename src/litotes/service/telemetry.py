@@ -12,7 +12,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from typing import IO, Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, generate_latest
@@ -124,49 +124,30 @@ class Metrics:
     """
 
     def __init__(self) -> None:
-        self.registry = own = CollectorRegistry()
-        self._requests = Counter(
-            "litotes_requests", "Requests answered.", ["route", "status"], registry=own
+        self.registry = CollectorRegistry()
+        common: dict[str, Any] = {"namespace": "litotes", "registry": self.registry}
+        counter, gauge = partial(Counter, **common), partial(Gauge, **common)
+        histogram = partial(Histogram, **common)
+        self._requests = counter("requests", "Requests answered.", ["route", "status"])
+        self._seconds = histogram(
+            "request_seconds", "From request to answer.", ["route"], buckets=_SECONDS
         )
-        self._seconds = Histogram(
-            "litotes_request_seconds",
-            "From request to answer.",
-            ["route"],
-            buckets=_SECONDS,
-            registry=own,
-        )
-        self._problems = Counter(
-            "litotes_refused",
-            "Requests answered with a problem, by its name.",
-            ["problem"],
-            registry=own,
-        )
-
-        def counter(name: str, about: str) -> Counter:
-            return Counter(f"litotes_{name}", about, registry=own)
-
-        def gauge(name: str, about: str) -> Gauge:
-            return Gauge(f"litotes_{name}", about, registry=own)
-
-        def histogram(name: str, about: str, buckets: tuple[float, ...]) -> Histogram:
-            return Histogram(f"litotes_{name}", about, buckets=buckets, registry=own)
-
+        about = "Requests answered with a problem, by its name."
+        self._problems = counter("refused", about, ["problem"])
         self.lost_lines = counter("lost_log_lines", "Log lines that could not be written.")
         self.in_flight = gauge("requests_in_flight", "Requests being answered.")
         self.texts = counter("texts", "Texts answered.")
         self.bad_texts = counter("bad_texts", "Texts with a problem of their own.")
         self.truncated = counter("truncated_texts", "Texts longer than the model reads.")
         self.unreadable = counter("unreadable_texts", "Texts of which the model knows no part.")
-        self.batch_texts = histogram("batch_texts", "Texts computed together.", _TEXTS)
-        self.batch_pieces = histogram("batch_pieces", "Pieces computed together.", _PIECES)
-        self.batch_seconds = histogram("batch_seconds", "To compute a batch.", _SECONDS)
+        self.batch_texts = histogram("batch_texts", "Texts computed together.", buckets=_TEXTS)
+        self.batch_pieces = histogram("batch_pieces", "Pieces computed together.", buckets=_PIECES)
+        self.batch_seconds = histogram("batch_seconds", "To compute a batch.", buckets=_SECONDS)
         # these are read when /metrics is requested, not kept up to date: `set_function`
         self.queue = gauge("queue_texts", "Texts that wait.")
         self.speed = gauge("pieces_per_second", "Pieces a second while computing, lately.")
         self.explanations = gauge("queue_explanations", "Explanations that wait.")
-        self._model = Info(
-            "litotes_model", "A model that is served.", ["name", "runtime"], registry=own
-        )
+        self._model = Info("model", "A model that is served.", ["name", "runtime"], **common)
         # cached: finding the child of a label takes longer than counting
         self._problem_counter = cache(self._problems.labels)
         self._request_counter = cache(self._requests.labels)
