@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from litotes.core import machine
 from litotes.core.machine import Processor, from_cpuinfo, from_sysctl, n_cores, this_processor
 
+TABLES = tomllib.loads(Path(__file__).with_name("processors.toml").read_text("utf-8"))
 AVX2 = "fpu sse2 avx fma avx2"
 AVX512 = f"{AVX2} avx512f avx512dq avx512bw avx512vl"
 SAPPHIRE = f"{AVX512} avx512_vnni avx_vnni avx512_bf16 amx_bf16 amx_tile amx_int8"
@@ -37,61 +39,19 @@ def arm(*features: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "int8", "float32"),
-    [
-        (x86("fpu sse2"), "int8 with SSE: narrow", "float32 with SSE: four"),
-        # without FMA it does not count
-        (x86("fpu sse2 avx2"), "int8 with SSE: narrow", "float32 with SSE: four"),
-        (x86(AVX2), "int8 with AVX2: .* 16 bits", "float32 with AVX2: eight"),
-        (x86(f"{AVX2} avx_vnni"), "int8 with AVX-VNNI: .* 32 bits", "float32 with AVX2: eight"),
-        (x86(f"{AVX2} avx512f"), "int8 with AVX2: .* 16 bits", "float32 with AVX2"),
-        (
-            x86(AVX512),
-            "int8 with AVX-512 without VNNI: .* 16 bits",
-            "float32 with AVX-512: sixteen",
-        ),
-        (
-            x86(f"{AVX512} avx512_vnni"),
-            "int8 with AVX-512 VNNI: .* 32 bits",
-            "float32 with AVX-512: sixteen",
-        ),
-        (
-            x86(SAPPHIRE),
-            "int8 with AMX int8: tiles",
-            "float32 with AVX-512: .*bf16 is there but left alone",
-        ),
-        # the lesser core
-        (
-            x86(SAPPHIRE, AVX512),
-            "int8 with AVX-512 without VNNI",
-            "float32 with AVX-512: sixteen numbers at a time.$",
-        ),
-        (arm("fp asimd"), "int8 with NEON: no dot product", "float32 with NEON: four"),
-        (arm(N1, N1), "int8 with dot product: four", "float32 with NEON: four numbers at a time.$"),
-        (
-            arm(V1),
-            "int8 with i8mm: small matrices",
-            "float32 with NEON: .*bf16 is there but left alone",
-        ),
-        (arm(V1, N1), "int8 with dot product", "float32 with NEON"),
-        (arm(f"{V1} sme"), "int8 with i8mm", "float32 with SME"),
-        (
-            "",
-            "int8 with what ONNX Runtime finds: .*unknown",
-            "float32 with what ONNX Runtime finds",
-        ),
-        (
-            "cpu\t: POWER9",
-            "int8 with what ONNX Runtime finds",
-            "float32 with what ONNX Runtime finds",
-        ),
-    ],
+    ("kind", "cores", "int8", "float32"),
+    TABLES["products"],
 )
-def test_what_products_are_computed_with(text: str, int8: str, float32: str) -> None:
+def test_what_products_are_computed_with(
+    kind: str, cores: list[str], int8: str, float32: str
+) -> None:
+    known = {"AVX2": AVX2, "AVX512": AVX512, "SAPPHIRE": SAPPHIRE, "N1": N1, "V1": V1}
+    words = [" ".join(known.get(word, word) for word in core.split()) for core in cores]
+    text = {"x86": x86, "arm": arm}.get(kind, "".join)(*words)
     found = from_cpuinfo(text)
-    for precision, words in (("int8", int8), ("float32", float32)):
+    for precision, pattern in (("int8", int8), ("float32", float32)):
         sentence = found.describe(precision)
-        assert re.match(words, sentence), sentence
+        assert re.match(pattern, sentence), sentence
         assert sentence.endswith(".")
         assert sentence.count(".") == 1
 
@@ -146,51 +106,9 @@ def groups(root: Path, membership: str, **files: str) -> Path:
     return root
 
 
-V1_GROUPS = "4:memory:/a\n3:cpu,cpuacct:/docker/1\n0::/\n"
-
-
 @pytest.mark.parametrize(
     ("membership", "files", "expected"),
-    [
-        ("0::/\n", {"cpu.max": "max 100000\n"}, 8),
-        ("0::/\n", {"cpu.max": "300000 100000\n"}, 3),
-        ("0::/\n", {"cpu.max": "150000 100000\n"}, 2),
-        ("0::/\n", {"cpu.max": "10000 100000\n"}, 1),
-        ("0::/\n", {"cpu.max": "900000 100000\n"}, 8),
-        ("0::/a/b\n", {"a__b__cpu.max": "max 100000", "a__cpu.max": "200000 100000"}, 2),
-        ("0::/a/b\n", {"a__b__cpu.max": "400000 100000", "a__cpu.max": "max 100000"}, 4),
-        ("0::/of/the/host\n", {"cpu.max": "200000 100000"}, 2),
-        ("0::/../../of/the/host\n", {"cpu.max": "200000 100000"}, 2),
-        ("0::/\n", {"cpu.max": "nonsense"}, 8),
-        ("0::/\n", {"cpu.max": "100000 0"}, 8),
-        ("0::/\n", {"cpu.max": "0 100000"}, 1),
-        (
-            V1_GROUPS,
-            {
-                "cpu,cpuacct__docker__1__cpu.cfs_quota_us": "200000\n",
-                "cpu,cpuacct__docker__1__cpu.cfs_period_us": "100000\n",
-            },
-            2,
-        ),
-        (
-            V1_GROUPS,
-            {
-                "cpu,cpuacct__cpu.cfs_quota_us": "500000\n",
-                "cpu,cpuacct__cpu.cfs_period_us": "100000\n",
-            },
-            5,
-        ),
-        (
-            V1_GROUPS,
-            {
-                "cpu,cpuacct__docker__1__cpu.cfs_quota_us": "-1\n",
-                "cpu,cpuacct__docker__1__cpu.cfs_period_us": "100000\n",
-            },
-            8,
-        ),
-        ("nonsense\n", {}, 8),
-        ("", {}, 8),
-    ],
+    TABLES["groups"],
 )
 def test_cores_of_control_groups(
     membership: str,

@@ -20,6 +20,7 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
+    ValidationInfo,
     WithJsonSchema,
 )
 from pydantic_core import PydanticCustomError
@@ -48,7 +49,10 @@ def find_fault(text: object) -> str | None:
     return None if is_utf8(text) else "holds half of a surrogate pair, which is no character"
 
 
-def _check_text(text: str) -> str:
+def _check_text(text: str, info: ValidationInfo) -> str:
+    """Of a text that is asked about alone; the context says how long it may be."""
+    if len(text) > info.context:
+        raise _too_long(f"The {info.field_name}", info.context)
     if fault := find_fault(text):
         raise PydanticCustomError(_FAULT, fault)
     return text
@@ -238,9 +242,10 @@ def _too_many(most: int) -> ProblemError:
     return ProblemError("too-large", f"A request may have {most} texts. Send them in several.")
 
 
-def validate(model: type[Body], values: dict[str, Any]) -> Body:
+def validate(model: type[Body], values: dict[str, Any], most_characters: int = 0) -> Body:
+    """most_characters: of a text that is asked about alone."""
     try:
-        return model.model_validate(values)
+        return model.model_validate(values, context=most_characters)
     except ValidationError as error:
         faults = map(_sentence, error.errors(include_url=False))
         raise wrong_shape(*dict.fromkeys(faults)) from error
@@ -256,24 +261,12 @@ def _sentence(error: Any) -> str:
 
 def read_predict_body(body: bytes, settings: ServiceSettings) -> OneText | ManyTexts:
     values = read_values(body, settings)
-    if "texts" in values:
-        return validate(ManyTexts, values)
-    return _check_lengths(validate(OneText, values), settings.max_characters)
+    model: type[OneText | ManyTexts] = ManyTexts if "texts" in values else OneText
+    return validate(model, values, settings.max_characters)
 
 
 def read_explain_body(body: bytes, settings: ServiceSettings) -> ExplainBody:
-    made = validate(ExplainBody, read_values(body, settings))
-    return _check_lengths(made, settings.max_explained_characters)
-
-
-Single = TypeVar("Single", OneText, ExplainBody)
-
-
-def _check_lengths(body: Single, most: int) -> Single:
-    for name, text in (("The text", body.text), ("The pair", body.pair)):
-        if text is not None and len(text) > most:
-            raise _too_long(name, most)
-    return body
+    return validate(ExplainBody, read_values(body, settings), settings.max_explained_characters)
 
 
 def _too_long(name: str, most: int) -> ProblemError:
