@@ -1,6 +1,6 @@
 """Every kernel of attention against the plain path in float64, on this machine's GPU:
 
-    python bench/gpu_contracts.py [--dtypes float32,float16,bfloat16] [--workers 16]
+    python -m bench.gpu_contracts [--dtypes float32,float16,bfloat16] [--workers 16]
 
 The cases are those of tests/kernels/cases.py, with more lengths and in all precisions;
 where pytest is installed, the tests in that folder run on the GPU as well. What is found is written
@@ -26,8 +26,9 @@ from typing import Any
 
 import torch
 
+from bench.gpu_facts import gpu_facts
 from litotes.core.errors import reason_of
-from litotes.core.machine import gpu_facts, machine
+from litotes.core.machine import machine
 from litotes.core.storage import write_json
 
 ROOT = Path(__file__).parent.parent

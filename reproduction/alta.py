@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from litotes.core.machine import gpu_facts, machine
+from bench.gpu_facts import gpu_facts
+from litotes.core.machine import machine
 from litotes.core.numbers import Floats, confusion, macro_f1
 from litotes.core.storage import load_json, write_json
 from litotes.evaluation.scores import interval

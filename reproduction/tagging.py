@@ -27,8 +27,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.gpu_facts import gpu_facts
 from litotes import train_words
-from litotes.core.machine import choose_device, gpu_facts, machine_now
+from litotes.core.machine import choose_device, machine_now
 from litotes.core.storage import write_json
 from litotes.data.words import CHANGED, KEPT, Span, WordExample, load_words, longest_stretch
 from litotes.evaluation.scores import interval

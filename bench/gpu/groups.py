@@ -19,10 +19,11 @@ from bench.gpu.training import training, training_minilm
 from bench.gpu.training_heads import training_heads
 from bench.gpu.turns import GpuGroup
 from bench.gpu.weightings import weightings
+from bench.gpu_facts import gpu_facts
 from bench.lines import BenchResult
 from bench.measure import BenchReport
 from litotes.core.errors import UserError
-from litotes.core.machine import gpu_facts, machine_now
+from litotes.core.machine import machine_now
 from litotes.core.progress import Milestone
 from litotes.core.registry import pick
 

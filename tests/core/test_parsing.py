@@ -8,7 +8,6 @@ import pytest
 
 from litotes.core.errors import UserError
 from litotes.core.json_text import parse_as, read_as
-from litotes.core.numbers import require_count
 
 
 @dataclass(frozen=True)
@@ -57,10 +56,3 @@ def test_a_damaged_file_is_a_sentence(content: str, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(content, "utf-8")
     with pytest.raises(UserError, match=r"a\.json: damaged \(.+\)\. Make it again\."):
         read_as(tmp_path / "a.json", Outer, advice="Make it again.")
-
-
-@pytest.mark.parametrize("value", [-1, True, 1.0, "1", None, 2**70, [1]])
-def test_what_is_no_count_is_refused(value: object) -> None:
-    with pytest.raises(ValueError, match="is not a count"):
-        require_count(value)
-    assert require_count(0) == 0

@@ -325,7 +325,6 @@ LIBRARIES = (
     "ctranslate2",
     "openvino",
 )
-GPU_LIBRARIES = ("triton", "adasplash")
 
 
 def machine() -> dict[str, Any]:
@@ -340,9 +339,9 @@ def machine() -> dict[str, Any]:
         "n_cores": n_cores(),
         "n_threads": torch.get_num_threads(),
         "memory_gb": _memory_gb(),
-        "python": platform.python_version(),
+        "python": platform.pythonlibrary_version(),
         "litotes": __version__,
-        **{library: _version(library) for library in LIBRARIES},
+        **{library: library_version(library) for library in LIBRARIES},
     }
     return {name: value for name, value in found.items() if value is not None}
 
@@ -356,25 +355,6 @@ def machine_now() -> dict[str, Any]:
     return machine() | {"load_average": [round(load, 2) for load in os.getloadavg()]}
 
 
-def gpu_facts(device: torch.device) -> dict[str, Any]:
-    """The GPU's name, memory and processors, and what its kernels are compiled by; nothing where
-    the device is no GPU.
-    """
-    if device.type != "cuda":
-        return {}
-    import torch
-
-    found = torch.cuda.get_device_properties(device)
-    facts = {
-        "gpu": found.name,
-        "gpu_memory_gb": round(found.total_memory / 2**30, 1),
-        "gpu_processors": found.multi_processor_count,
-        "cuda": torch.version.cuda,
-        **{library: _version(library) for library in GPU_LIBRARIES},
-    }
-    return {name: value for name, value in facts.items() if value is not None}
-
-
 def _memory_gb() -> float | None:
     try:
         return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
@@ -382,7 +362,8 @@ def _memory_gb() -> float | None:
         return None
 
 
-def _version(library: str) -> str | None:
+def library_version(library: str) -> str | None:
+    """None: it is not installed."""
     # takes longer to import than all the rest, which the first label need not wait for
     from importlib.metadata import PackageNotFoundError, version
 

@@ -10,7 +10,6 @@ to resample.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,13 +30,6 @@ def format_signed(value: float, digits: int, *, minus: str = "-", plus: str = "+
 def counted(n: int, thing: str) -> str:
     """1 row, 2,000 rows."""
     return f"{n:,} {thing}" if n == 1 else f"{n:,} {thing}s"
-
-
-def require_count(value: object) -> int:
-    """A number of things that was read from a file; what is none is a ValueError."""
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= sys.maxsize:
-        raise ValueError(f"{value!r:.40} is not a count")
-    return value
 
 
 Counts = NDArray[np.int64]
