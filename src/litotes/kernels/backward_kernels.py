@@ -1,7 +1,7 @@
 """The gradient of attention over packed texts: nothing is solved again, nothing added in a race.
 
 With g = ∂mixed · valueᵀ, s the slope of the weights (softmax: w; entmax: w^{2−α}) and each row's
-mean q = Σ s g / Σ s (attention/simplex.py has the equations):
+mean q = Σ s g / Σ s (encoder/simplex.py has the equations):
 
     ∂affinity = s (g − q)       ∂query = ∂affinity · key / √d
     ∂value    = wᵀ · ∂mixed     ∂key   = ∂affinityᵀ · query / √d
@@ -257,15 +257,11 @@ def block_gradient(
 # The gradient of attention over texts too long for the chip, block by block as in flash attention
 # (Dao 2023, arXiv 2307.08691); half precision only.
 #
-# A weight w and its slope s follow from a product and two numbers of its row (rules.py).
-# What
-# pulls on a weight, g = ∂mixed · valueᵀ, is taken less c = ∂mixed · mixed, its mean by the
-# weights.
-# Of softmax that is all (the equations stand above); of entmax the mean by the slopes
-# is
-# q = c + m with m = Σ s (g − c) / Σ s, which nobody knows before the last key. So ∂query and ∂α
-# are
-# gathered in two parts, and one walk over the keys is enough:
+# A weight w and its slope s follow from a product and two numbers of its row (rules.py). What pulls
+# on a weight, g = ∂mixed · valueᵀ, is taken less c = ∂mixed · mixed, its mean by the weights. Of
+# softmax that is all (the equations stand above); of entmax the mean by the slopes is q = c + m
+# with m = Σ s (g − c) / Σ s, which nobody knows before the last key. So ∂query and ∂α are gathered
+# in two parts, and one walk over the keys is enough:
 #
 #     ∂query = (Σ s (g − c) key − m Σ s key) / √d
 

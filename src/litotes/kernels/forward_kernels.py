@@ -283,9 +283,8 @@ def attend_tile(
 
 # Softmax over texts too long for the chip: one program walks its text's keys block by block.
 #
-#     best, total and output follow as the blocks come (Milakov and Gimelshein 2018, arXiv
-#     1805.02867;
-#     Dao et al. 2022, arXiv 2205.14135)
+#     best, total and output follow as the blocks come
+#     (Milakov and Gimelshein 2018, arXiv 1805.02867; Dao et al. 2022, arXiv 2205.14135)
 #
 # What each key received needs the whole row's total first: a second walk, only where it is asked
 # for.
@@ -494,12 +493,10 @@ def store_received(to_received, weights, times, squares, key_live, IMPORTANCE, P
 
 # Which weights dropout leaves: drawn again wherever they are needed, never stored.
 #
-# With Philox (Salmon et al. 2011), which GPUs' generators mostly are, dropping a weight takes
-# sixty
+# With Philox (Salmon et al. 2011), which GPUs' generators mostly are, dropping a weight takes sixty
 # instructions, three times as many as all else that is done to it. Here seed, row and key are
 # scrambled one after the other by the last steps of MurmurHash3 (Appleby 2011): fifteen
-# instructions,
-# and over a hundred million draws nothing that chance would not do.
+# instructions, and over a hundred million draws nothing that chance would not do.
 
 GOLDEN = tl.constexpr(0x9E3779B9)
 """2³² by the golden ratio: its multiples lie far apart."""

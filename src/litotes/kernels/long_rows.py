@@ -104,8 +104,7 @@ def gather_pairs(
 # Rows of up to 512 keys in half precision: affinities lie on the chip as pairs (pairs.py).
 #
 # Every second block of keys shares its registers with the one before: four tensors of pairs hold a
-# row. Each is computed while the next keys are on their way; then the row is weighed where it
-# lies,
+# row. Each is computed while the next keys are on their way; then the row is weighed where it lies,
 # and a second walk over the pairs mixes the values.
 #
 #     behind  = affinity − best of the row      exact where it matters: near 0

@@ -1,4 +1,4 @@
-"""Launches of norm_kernel.py. No gradients: for inference."""
+"""What stands between two products, in one pass over memory. No gradients: for inference."""
 
 from __future__ import annotations
 

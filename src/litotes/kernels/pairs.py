@@ -195,17 +195,14 @@ def _is(left, right, HOW):
 
 # Sums and the largest number of rows that lie on the chip as pairs of halves (pairs.py).
 #
-# A thread holds numbers of two rows, as the results of products lie: of every four registers two
-# of
-# its first row, then two of its second; three more threads hold the rest of the rows. To unpack
-# and
+# A thread holds numbers of two rows, as the results of products lie: of every four registers two of
+# its first row, then two of its second; three more threads hold the rest of the rows. To unpack and
 # add all these in float32 would take longer than everything else that is done with a row.
 #
 # So the sum of a row is a product with ones: the matrix units take pairs as they are, add in
-# float32,
-# and give every thread of the row the whole sum. Which row a number belongs to is all that the
-# order
-# of the registers has to tell, and in that the result of one product is the left side of the next.
+# float32, and give every thread of the row the whole sum. Which row a number belongs to is all that
+# the order of the registers has to tell, and in that the result of one product is the left side of
+# the next.
 
 N_TOGETHER = 32
 """A thread's registers of one tensor of 64 queries and 64 keys, for 4 warps."""
@@ -302,9 +299,8 @@ def row_best(pairs, PRODUCTS):
 
 # Entmax for rows that lie on the chip as pairs of halves (pairs.py): how far a row reaches.
 #
-# As rules.py, which has the equations; a row is a tuple of N_PAIRS tensors of pairs, and
-# tells
-# how far its keys are behind the best one.
+# As rules.py, which has the equations; a row is a tuple of N_PAIRS tensors of pairs, and tells how
+# far its keys are behind the best one.
 #
 #     excess E of the norm at some reach:  1 + E = (reach / β) A^{1/β},  A = Σ v^β,  B = Σ v^{β−1}
 #     a step:                              reach → reach × (1 + E)^{−A / B}
@@ -313,8 +309,7 @@ def row_best(pairs, PRODUCTS):
 # straight: two steps from above do what five do on the norm itself. But it may fall short of the
 # root and, where nearly all keys are equally far away, for ever; so `squares_reach` goes on with
 # steps on the norm, which never do, and `powers_reach` is followed by `exact_reach` where the sum
-# of
-# the weights tells that something is amiss.
+# of the weights tells that something is amiss.
 
 N_PAIRS = tl.constexpr(4)
 
@@ -513,8 +508,7 @@ def exact_reach(behind, reach, beta, missing, ROWS):
 # The best keys of rows that lie on the chip as pairs of halves (pairs.py).
 #
 # No number is larger than 0, the best key's. So numbers are ordered as their bits are, without the
-# sign: the n-th largest is found bit by bit, the same 15 turns for every row, and no warp waits
-# for
+# sign: the n-th largest is found bit by bit, the same 15 turns for every row, and no warp waits for
 # another. Of equal numbers the earlier ones stay; the later ones are moved far behind.
 
 N_BITS, HIGHEST_BIT = tl.constexpr(15), tl.constexpr(0x4000)

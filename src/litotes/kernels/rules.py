@@ -5,7 +5,7 @@ weights of the same shape and up to three numbers a row from which the weights f
 key (`weigh_again`): a backward pass need not solve anything twice.
 
     softmax      best, 0, 1 / Σ exp
-    entmax       best, reach, 1 / Σ v^β       (attention/simplex.py has the equations)
+    entmax       best, reach, 1 / Σ v^β       (encoder/simplex.py has the equations)
     top_k        as softmax, over the chosen keys
 """
 
@@ -228,8 +228,7 @@ def weigh_again(affinity, best, reach, inverse, beta, RULE, PRECISE):
 
 # From products to weights by straight lines, block by block, and what walks need besides.
 #
-# A row's weights follow from a straight line through its products p = query · key. With u = a p +
-# b
+# A row's weights follow from a straight line through its products p = query · key. With u = a p + b
 # (of entmax the positive part alone):
 #
 #     softmax, top_k    w = 2^u        slope s = w

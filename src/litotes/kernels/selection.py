@@ -1,6 +1,6 @@
 """Selection on the device: who stays after a layer, and the rows of those who do.
 
-The same as Survivors (attention/survivors.py), without a wait: boundaries before and after are
+The same as `Leaving` (encoder/torch_operations.py), without a wait: boundaries before and after are
 known from lengths and plan, and a tensor may have more rows than its texts need; those are rows of
 nobody, as texts beyond the real ones are empty. A text has at most rule.LONGEST pieces.
 """
@@ -46,7 +46,7 @@ class Staying:
     places: their old rows; −1 for a fused piece and for rows of nobody. (new piece,)
     destination: the new rows of all pieces; −1 for those that leave. (old piece,)
     before, after: the boundaries of the texts. (text + 1,)
-    origin, importance: as in Survivors. (new piece,)
+    origin, importance: as `Choice` has them. (new piece,)
     """
 
     places: Tensor

@@ -208,9 +208,8 @@ def _interpolate(schedule: str, final: float, n_layers: int) -> tuple[float, ...
 # them.
 #
 # Kim and Cho 2021 (Length-Adaptive Transformer), arXiv 2010.07003: a model trained with budgets
-# drawn
-# afresh at every step works with all of them, so that the best ones can be searched for afterwards
-# (pruning/search.py). The result of the search is `shares`.
+# drawn afresh at every step works with all of them, so that the best ones can be searched for
+# afterwards (pruning/choice.py). The result of the search is `shares`.
 
 LOG_RANGE = 3.0
 """A scorer can make a piece e³, 20 times, as important or as unimportant as its attention says, and

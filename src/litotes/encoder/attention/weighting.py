@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -53,8 +54,7 @@ def kept_counts(share: float, device: torch.device) -> Tensor:
 #     weights = simplex(affinity),   affinity[q, k] = query_q · key_k / √d + bias[q, k]
 #
 # A weighting is a module of its own in every block, so it may carry parameters (one number per
-# attention head, say). Its options are the keyword arguments of its class. One that is written
-# with
+# attention head, say). Its options are the keyword arguments of its class. One that is written with
 # `ops` alone (operations.py) trains, runs on a GPU and is exported without another line.
 
 
@@ -107,23 +107,11 @@ class Weighting(nn.Module, ABC):
         """
         return None
 
-    def attend(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        *,
-        live: Tensor | None = None,
-        bias: Tensor | None = None,
-        heads: Tensor | None = None,
-        dropout: float = 0.0,
-    ) -> Tensor:
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, **options: Any) -> Tensor:
         """The weighted mean of the values, for rows of texts (text, attention_head, piece,
-        head_width).
+        head_width). options: of `attend_with_weights`.
         """
-        mixed, _ = self.attend_with_weights(
-            query, key, value, live=live, bias=bias, heads=heads, dropout=dropout
-        )
+        mixed, _ = self.attend_with_weights(query, key, value, **options)
         return mixed
 
     def attend_with_weights(
@@ -181,26 +169,16 @@ class Softmax(Weighting):
     def row_rule(self, device: torch.device) -> RowRule:
         return RowRule("softmax")
 
-    def attend(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        *,
-        live: Tensor | None = None,
-        bias: Tensor | None = None,
-        heads: Tensor | None = None,
-        dropout: float = 0.0,
-    ) -> Tensor:
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, **options: Any) -> Tensor:
         """The same by torch's fused kernel, which never writes the weights to memory.
 
         On a CPU that kernel has no dropout: torch falls back to separate operations there, with
         more passes over the weights than the definition needs.
         """
+        live, bias = options.get("live"), options.get("bias")
+        dropout = options.get("dropout", 0.0)
         if dropout and query.device.type == "cpu":
-            return super().attend(
-                query, key, value, live=live, bias=bias, heads=heads, dropout=dropout
-            )
+            return super().attend(query, key, value, **options)
         if bias is not None and live is not None:
             bias = bias.masked_fill(~live, torch.finfo(bias.dtype).min)
         return functional.scaled_dot_product_attention(
