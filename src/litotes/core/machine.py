@@ -339,7 +339,7 @@ def machine() -> dict[str, Any]:
         "n_cores": n_cores(),
         "n_threads": torch.get_num_threads(),
         "memory_gb": _memory_gb(),
-        "python": platform.pythonlibrary_version(),
+        "python": platform.python_version(),
         "litotes": __version__,
         **{library: library_version(library) for library in LIBRARIES},
     }

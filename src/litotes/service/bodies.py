@@ -51,8 +51,9 @@ def find_fault(text: object) -> str | None:
 
 def _check_text(text: str, info: ValidationInfo) -> str:
     """Of a text that is asked about alone; the context says how long it may be."""
-    if len(text) > info.context:
-        raise _too_long(f"The {info.field_name}", info.context)
+    most: Any = info.context
+    if len(text) > most:
+        raise _too_long(f"The {info.field_name}", most)
     if fault := find_fault(text):
         raise PydanticCustomError(_FAULT, fault)
     return text

@@ -126,8 +126,9 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         common: dict[str, Any] = {"namespace": "litotes", "registry": self.registry}
-        counter, gauge = partial(Counter, **common), partial(Gauge, **common)
-        histogram = partial(Histogram, **common)
+        counter: Callable[..., Counter] = partial(Counter, **common)
+        gauge: Callable[..., Gauge] = partial(Gauge, **common)
+        histogram: Callable[..., Histogram] = partial(Histogram, **common)
         self._requests = counter("requests", "Requests answered.", ["route", "status"])
         self._seconds = histogram(
             "request_seconds", "From request to answer.", ["route"], buckets=_SECONDS
