@@ -57,15 +57,9 @@ def test_everything_is_written(
 ) -> None:
     out = tmp_path / "inside"
     arguments = (
-        "--data",
-        "sampler",
-        "--texts",
-        "5",
-        "--tuned-from",
+        *["--data", "sampler", "--texts", "5", "--tuned-from"],
         str(tiny_folder),
-        "--device",
-        "cpu",
-        "--out",
+        *["--device", "cpu", "--out"],
         str(out),
     )
     assert main(["analyze", "--model", str(sampler_folder), *arguments]) == 0
@@ -88,13 +82,7 @@ def test_only_some_and_what_was_left_out(
     common = (
         "--model",
         str(sampler_folder),
-        "--data",
-        "sampler",
-        "--texts",
-        "2",
-        "--device",
-        "cpu",
-        "--json",
+        *["--data", "sampler", "--texts", "2", "--device", "cpu", "--json"],
     )
     assert main(["analyze", *common, "--only", "trace,change"]) == 0
     captured = capsys.readouterr()
@@ -110,23 +98,23 @@ def test_options_of_an_analysis(sampler_folder: Path, capsys: pytest.CaptureFixt
         "analyze",
         "--model",
         str(sampler_folder),
-        "--data",
-        "sampler",
-        "--texts",
-        "6",
-        "--device",
-        "cpu",
-        "--json",
-        "--only",
-        "faithfulness",
+        *[
+            "--data",
+            "sampler",
+            "--texts",
+            "6",
+            "--device",
+            "cpu",
+            "--json",
+            "--only",
+            "faithfulness",
+        ],
     )
     assert (
         main(
             [
                 *common,
-                "--set",
-                "faithfulness.n_texts=2",
-                "--set",
+                *["--set", "faithfulness.n_texts=2", "--set"],
                 'faithfulness.methods=["rollout"]',
             ]
         )

@@ -28,13 +28,15 @@ def run_folder(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory, root
                 str(root / "recipes" / "quick.toml"),
                 "--set",
                 f"model.encoder={tiny_folder}",
-                "--set",
-                "training.freeze_below=0",
-                "--set",
-                "training.epochs=1",
-                "--device",
-                "cpu",
-                "--out",
+                *[
+                    "--set",
+                    "training.freeze_below=0",
+                    "--set",
+                    "training.epochs=1",
+                    "--device",
+                    "cpu",
+                    "--out",
+                ],
                 str(out),
                 "--seed",
                 "5",
@@ -71,14 +73,7 @@ def test_help_answers_at_once() -> None:
 
 
 HEAVY = {
-    "fastapi",
-    "matplotlib",
-    "numpy",
-    "pydantic",
-    "rich",
-    "tokenizers",
-    "torch",
-    "transformers",
+    *["fastapi", "matplotlib", "numpy", "pydantic", "rich", "tokenizers", "torch", "transformers"]
 }
 
 
@@ -94,9 +89,7 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     assert not HEAVY & loaded
     # the public names are in a table: what defines them is imported when one is used
     assert {name for name in loaded if name.startswith("litotes")} == {
-        "litotes",
-        "litotes.core",
-        "litotes.core.version",
+        *["litotes", "litotes.core", "litotes.core.version"]
     }
 
 
@@ -181,9 +174,7 @@ def test_predict_as_csv_and_table(
         "a, b\nc",
         "--model",
         str(run_folder),
-        "--format",
-        "csv",
-        "--out",
+        *["--format", "csv", "--out"],
         str(out),
     )
     (row,) = csv.DictReader(io.StringIO(out.read_text()))
@@ -253,12 +244,7 @@ def test_evaluate_with_a_selection(
         "evaluate",
         "--model",
         str(run_folder),
-        "--data",
-        "sampler",
-        "--where",
-        "variety=en-IN,en-UK",
-        "--where",
-        "task=sarcasm",
+        *["--data", "sampler", "--where", "variety=en-IN,en-UK", "--where", "task=sarcasm"],
     )
     rows = json.loads(output_of(capsys, *arguments, "--json", "--out", str(tmp_path)))
     assert rows == json.loads((tmp_path / "scores.json").read_text())
@@ -281,11 +267,7 @@ def test_evaluate_against_another_model(
         "evaluate",
         "--model",
         str(run_folder),
-        "--data",
-        "sampler",
-        "--where",
-        "task=sarcasm",
-        "--against",
+        *["--data", "sampler", "--where", "task=sarcasm", "--against"],
         str(run_folder),
     )
     content = json.loads(output_of(capsys, *arguments, "--json", "--out", str(tmp_path)))
@@ -321,12 +303,14 @@ def test_matrix_writes_report_and_pictures(
     changes = [
         "--set",
         f"model.encoder={tiny_folder}",
-        "--set",
-        "model.max_pieces=16",
-        "--set",
-        "training.freeze_below=1",
-        "--set",
-        "training.epochs=1",
+        *[
+            "--set",
+            "model.max_pieces=16",
+            "--set",
+            "training.freeze_below=1",
+            "--set",
+            "training.epochs=1",
+        ],
     ]
     shown = output_of(
         capsys,
@@ -447,9 +431,7 @@ def test_a_table_without_splits_can_be_evaluated(
             str(run_folder),
             "--data",
             source,
-            "--where",
-            "split=train",
-            "--json",
+            *["--where", "split=train", "--json"],
         )
     )
     assert row["n"] == 8
@@ -494,11 +476,7 @@ def test_predicting_a_bad_file_writes_nothing(
                 str(bad),
                 "--model",
                 str(run_folder),
-                "--format",
-                "jsonl",
-                "--bad-rows",
-                "stop",
-                "--out",
+                *["--format", "jsonl", "--bad-rows", "stop", "--out"],
                 str(tmp_path / "out.jsonl"),
             ]
         )

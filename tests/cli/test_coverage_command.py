@@ -13,14 +13,7 @@ from litotes.cli.main import main
 @pytest.mark.slow
 def test_files_and_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     arguments = [
-        "coverage",
-        "--data",
-        "sampler",
-        "--top",
-        "100",
-        "--where",
-        "task=sarcasm",
-        "--out",
+        *["coverage", "--data", "sampler", "--top", "100", "--where", "task=sarcasm", "--out"],
         str(tmp_path),
     ]
     assert main([*arguments, "--json"]) == 0
@@ -30,9 +23,7 @@ def test_files_and_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> N
     assert content["names"][0] == "en-AU forum sarcasm"
     assert all(row[place] == 1 for place, row in enumerate(content["matrix"]))
     assert {path.name for path in tmp_path.iterdir()} == {
-        "coverage.json",
-        "coverage.svg",
-        "coverage.png",
+        *["coverage.json", "coverage.svg", "coverage.png"]
     }
 
 

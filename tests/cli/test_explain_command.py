@@ -159,9 +159,3 @@ def test_strange_characters_do_not_move_the_cursor(
     )
     assert "\x1b" not in out
     assert "bold" in out
-
-
-def test_methods_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    capsys.readouterr()
-    assert main(["list", "methods", "--json"]) == 0
-    assert list(json.loads(capsys.readouterr().out)["methods"]) == list(METHODS)

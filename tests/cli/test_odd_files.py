@@ -130,10 +130,6 @@ FILES = {
 }
 
 
-def test_they_are_forty() -> None:
-    assert len(FILES) >= 40
-
-
 @pytest.mark.parametrize("odd", FILES.values(), ids=list(FILES))
 def test_an_odd_file(
     odd: Odd, trained_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -161,10 +161,7 @@ RECIPES = Path(__file__).parents[2] / "recipes"
         [
             "train",
             str(RECIPES / "quick.toml"),
-            "--set",
-            "model.encoder=x",
-            "--set",
-            "model.separate=true",
+            *["--set", "model.encoder=x", "--set", "model.separate=true"],
         ],
         ["matrix", str(RECIPES / "quick.toml"), "--set", f"data.source={NOWHERE}"],
         ["study", str(RECIPES / "study_quick.toml"), "--set", f"data.source={NOWHERE}"],

@@ -101,29 +101,25 @@ def test_options_become_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.delenv("LITOTES_TOKEN", raising=False)
     (tmp_path / "token").write_text("abc\n")
     given = [
-        "serve",
-        "--model",
-        "m",
-        "--token-file",
+        *["serve", "--model", "m", "--token-file"],
         str(tmp_path / "token"),
-        "--allow-host",
-        "a.example",
-        "--allow-host",
-        "b.example",
+        *["--allow-host", "a.example", "--allow-host", "b.example"],
     ]
     options = parse(
         [
             *given,
-            "--texts",
-            "5",
-            "--seconds",
-            "3",
-            "--queue",
-            "7",
-            "--batch",
-            "2",
-            "--characters",
-            "9",
+            *[
+                "--texts",
+                "5",
+                "--seconds",
+                "3",
+                "--queue",
+                "7",
+                "--batch",
+                "2",
+                "--characters",
+                "9",
+            ],
         ]
     )
     settings = read_settings(options)

@@ -120,17 +120,6 @@ def test_an_argument_that_is_refused_stays_one_line(capsys: pytest.CaptureFixtur
     assert error == "litotes audit: error: unrecognized arguments: red·[31m forged: line·2J·"
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [["predict", "tea"], ["audit", "--data", "sampler"], ["explain", "tea"], ["bench"]],
-)
-def test_an_empty_out_is_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main([*arguments, "--out", ""])
-    assert stopped.value.code == 2
-    assert "--out: it is empty" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("out", ["/", "//", "/..", "caf\udce9"])
 def test_a_silly_out_is_refused(out: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:

@@ -83,11 +83,7 @@ def runs(out: Path) -> dict[str, int]:
 
 def test_all_files_are_there(finished: Path) -> None:
     assert {path.name for path in finished.iterdir()} == {
-        "figures",
-        "report.html",
-        "report.json",
-        "runs",
-        "timing.json",
+        *["figures", "report.html", "report.json", "runs", "timing.json"]
     }
     diagrams = {"calibration-heads-sentiment", "risk-heads-sentiment"}
     names = {"heads", "coverage-shared-words", *diagrams}

@@ -37,10 +37,8 @@ COMMANDS = read_tables(lambda table: not table.startswith("shared") and "options
 """By name, which may have two words; without their options."""
 GROUPS: dict[str, str] = COMMANDS.pop("groups")
 
-LAST = ("--json", "--seed", "--out", "--device")
-"""Options of nearly every command, shown after its own. A script may give --seed and --device to
-every command, also where they do nothing.
-"""
+LAST = ("--runtime", "--precision", "--verbose", "--json", "--seed", "--out", "--device")
+"""Options of many commands, shown after those of its own."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -138,12 +136,13 @@ def _overview(names: Mapping[str, str]) -> Iterator[str]:
     if len(names) == len(COMMANDS):
         yield "Sentiment and sarcasm across varieties of English."
     for group, title in GROUPS.items():
-        shown = {short: COMMANDS[name] for short, name in names.items()}
-        shown = {short: one for short, one in shown.items() if one["group"] == group}
-        if shown:
-            yield f"\n{title}:"
-        for short, command in shown.items():
-            yield f"  {short:<14} {command['summary']}"
+        lines = [
+            f"  {short:<14} {COMMANDS[name]['summary']}"
+            for short, name in names.items()
+            if COMMANDS[name]["group"] == group
+        ]
+        if lines:
+            yield from (f"\n{title}:", *lines)
 
 
 class Parser(argparse.ArgumentParser):
@@ -166,16 +165,12 @@ class CommandParser(Parser):
             allow_abbrev=False,
         )
         self.set_defaults(command=name)
-        groups = {
-            flag: group
-            for title, flags in command.get("sections", {}).items()
-            for group in [self.add_argument_group(title)]
-            for flag in flags
-        }
+        sections = {}
+        for title, flags in command.get("sections", {}).items():
+            sections |= dict.fromkeys(flags, self.add_argument_group(title))
         for key, option in options_of(name).items():
             flag, _, metavar = key.partition(" ")
-            settings = {"help": option} if isinstance(option, str) else dict(option)
-            add_option(groups.get(flag, self).add_argument, flag, metavar, settings)
+            add_option(sections.get(flag, self).add_argument, flag, metavar, option)
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         for word in takewhile(lambda word: word != "--", arguments):
@@ -186,20 +181,17 @@ class CommandParser(Parser):
         return self.parse_args(arguments)
 
 
-def options_of(name: str) -> dict[str, Any]:
+def options_of(name: str) -> dict[str, dict[str, Any]]:
     """The options of a command, by what is written for them: "--model M"."""
     key = f'"{name}"' if " " in name else name
     tables = read_tables(lambda table: table.startswith(("shared]", f"{key}.options]")))
-    shared, uses = tables.pop("shared"), COMMANDS[name]["uses"]
-    used = {key.split()[0]: key for key in shared}
-    first = {used[flag]: shared[used[flag]] for flag in uses if flag not in LAST}
-    last = {used[flag]: shared[used[flag]] for flag in LAST if flag in uses}
-    own = tables[name]["options"] if name in tables else {}
-    found = first | own | last
-    for flag in ("--seed", "--device"):
-        if used[flag] not in found:
-            found[used[flag]] = {**_table(shared[used[flag]]), "help": argparse.SUPPRESS}
-    return found
+    shared, own = tables.pop("shared"), tables.get(name, {}).get("options", {})
+    used = {key: shared[key] for key in shared if key.split()[0] in COMMANDS[name]["uses"]}
+    found = {key: used[key] for key in used if not key.startswith(LAST)} | own | used
+    for key in shared:  # a script may give these to every command
+        if key.startswith(("--seed", "--device")) and key not in found:
+            found[key] = {**_table(shared[key]), "help": argparse.SUPPRESS}
+    return {key: _table(option) for key, option in found.items()}
 
 
 def _table(option: str | dict[str, Any]) -> dict[str, Any]:
@@ -207,9 +199,10 @@ def _table(option: str | dict[str, Any]) -> dict[str, Any]:
 
 
 def add_option(
-    add: Callable[..., object], flag: str, metavar: str, settings: dict[str, Any]
+    add: Callable[..., object], flag: str, metavar: str, option: Mapping[str, Any]
 ) -> None:
     """Adds an option with the words of commands.toml put into argparse's."""
+    settings = dict(option)
     default = settings.get("default")
     if "type" in settings:
         settings["type"] = getattr(types, settings["type"])
@@ -220,12 +213,12 @@ def add_option(
     elif default not in (None, []):
         settings["help"] += f" (default: {default})"
     if not flag.startswith("--"):
-        add(settings.pop("dest", flag.lower()), metavar=flag, **settings)
-    elif metavar:
-        add(flag, metavar=metavar, **settings)
-    else:
-        is_switch = not {"choices", "action"} & set(settings)
-        add(flag, **settings, **({"action": "store_true"} if is_switch else {}))
+        flag, metavar = settings.pop("dest", flag.lower()), flag
+    if metavar:
+        settings["metavar"] = metavar
+    elif not {"choices", "action"} & set(settings):
+        settings["action"] = "store_true"
+    add(flag, **settings)
 
 
 if __name__ == "__main__":
