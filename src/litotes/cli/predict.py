@@ -298,7 +298,6 @@ def _read_rows(
     predictor: Predictor, request: TableRequest | None, options: argparse.Namespace
 ) -> tuple[Layout, Iterator[InputRow]]:
     if request is None:
-        names: tuple[str, ...] = ("text",) if options.pair is None else ("text", "pair")
         typed = TableRequest(
             Path("-"),
             pair=None if options.pair is None else "pair",
@@ -306,7 +305,7 @@ def _read_rows(
             all_probabilities=options.probabilities,
             keep_formulas=options.keep_formulas,
         )
-        return typed.lay_out(names, predictor.tasks), typed_rows(options)
+        return typed.lay_out(typed.texts, predictor.tasks), typed_rows(options)
     if request.source.is_file() or not request.source.exists():
         layout = request.layout_of([request.source], predictor.tasks)
         found = request.rows(keeps=layout.kept)
