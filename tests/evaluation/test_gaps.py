@@ -17,7 +17,6 @@ from litotes.cli.main import main
 from litotes.core.errors import UserError
 from litotes.core.numbers import macro_f1
 from litotes.core.values import Answer, Example, Task
-from litotes.data.labels import annotator_kappa
 from litotes.evaluation.evaluate import TaskPredictions
 from litotes.evaluation.gaps import (
     check_columns,
@@ -187,11 +186,6 @@ def test_a_group_without_a_label_has_no_macro_f1_to_compare() -> None:
 
 def test_kappa_of_a_constant_is_nothing() -> None:
     assert cohen_kappa(np.array([[5.0, 0.0], [0.0, 0.0]])) == 0
-
-
-def test_people_agree_where_the_corpus_says_so() -> None:
-    assert annotator_kappa("besstie", "sarcasm", "en-AU") == 0.47
-    assert annotator_kappa("sampler", "sarcasm", "en-AU") is None
 
 
 @pytest.mark.slow

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from litotes.core.numbers import confusion, macro_f1
+from litotes.core.numbers import macro_f1
 from litotes.core.values import Task
-from litotes.evaluation.scores import f1_interval, interval, score, score_regression
+from litotes.evaluation.scores import f1_interval, score, score_regression, score_several
 
 THREE = Task("sentiment", ("negative", "neutral", "positive"))
 TWO = Task("sarcasm", ("literal", "sarcastic"))
@@ -51,18 +53,6 @@ def test_a_collapsed_model_is_told_from_a_good_one() -> None:
     assert score([0, 0, 0], [0, 0, 0], TWO).collapsed_to is None  # one class is all there is
 
 
-def test_bootstrap_of_counts_equals_the_bootstrap_of_texts() -> None:
-    """The multinomial draw is the same thing as drawing texts, only faster."""
-    generator = np.random.default_rng(1)
-    gold = generator.integers(0, 2, 120)
-    predicted = np.where(generator.random(120) < 0.75, gold, 1 - gold)
-    fast = f1_interval(confusion(gold, predicted, 2), seed=0)
-    places = generator.integers(0, 120, size=(2000, 120))
-    # scikit-learn would take half a minute
-    slow = interval(np.array([macro_f1(confusion(gold[p], predicted[p], 2)) for p in places]))
-    assert fast == pytest.approx(slow, abs=0.02)
-
-
 def test_interval_covers_the_truth_about_95_times_in_100() -> None:
     generator = np.random.default_rng(2)
     truth = float(macro_f1(np.array([[40, 10], [10, 40]])))
@@ -72,11 +62,6 @@ def test_interval_covers_the_truth_about_95_times_in_100() -> None:
         low, high = f1_interval(counts, seed=trial)
         covered += low <= truth <= high
     assert 0.90 <= covered / 200 <= 0.99
-
-
-def test_same_bytes_twice() -> None:
-    gold, predicted = [0, 1, 1, 0, 1, 0, 0], [0, 1, 0, 0, 1, 1, 0]
-    assert score(gold, predicted, TWO, seed=3) == score(gold, predicted, TWO, seed=3)
 
 
 def test_regression_equals_numpy_and_ranks() -> None:
@@ -91,13 +76,6 @@ def test_regression_equals_numpy_and_ranks() -> None:
     # whose mean is not 0.1, nor 0.7, to the last bit
     same = np.full(3, 0.1), np.full(3, 0.7)
     assert score_regression(*same, Task("similarity", ())).pearson == 0.0
-
-
-def test_losing_a_rare_class_is_no_gain() -> None:
-    """A resample without the rare class must not score 1 for a model that never finds it."""
-    gold = np.array([0] * 98 + [1] * 2)
-    constant = np.zeros(100, dtype=np.int64)
-    assert score(gold, constant, TWO).interval[1] <= 0.5
 
 
 def test_no_mistake_among_few_texts_does_not_prove_that_there_are_none() -> None:
@@ -115,3 +93,49 @@ def test_no_mistake_among_few_texts_does_not_prove_that_there_are_none() -> None
         low, high = score(gold, predicted, TWO, seed=trial).interval
         covered += low <= 0.97 <= high
     assert covered >= 90
+
+
+def test_several_labels_equal_scikit_learn() -> None:
+    generator = np.random.default_rng(6)
+    task = Task("moods", ("angry", "calm", "glad", "never"), multi_label=True)
+    gold = generator.random((80, 4)) < [0.2, 0.5, 0.3, 0.0]
+    given = np.where(generator.random((80, 4)) < 0.85, gold, ~gold) & [True, True, True, False]
+    found = score_several(gold, given, task, seed=1)
+    # a label that neither occurs nor is given counts for nothing
+    macro = partial(metrics.f1_score, average="macro", labels=[0, 1, 2], zero_division=0)
+    assert found.macro_f1 == pytest.approx(macro(gold, given))
+    assert found.micro_f1 == pytest.approx(metrics.f1_score(gold, given, average="micro"))
+    assert found.subset_accuracy == pytest.approx(metrics.accuracy_score(gold, given))
+    sides = metrics.precision_recall_fscore_support(gold, given, zero_division=0)
+    ours = [(one.precision, one.recall, one.f1, one.n) for one in found.classes]
+    assert np.array(ours) == pytest.approx(np.transpose(sides))
+    sets, counts = np.unique(gold, axis=0, return_counts=True)
+    constant = np.tile(sets[counts.argmax()], (80, 1))
+    present = [number for number in (0, 1, 2) if (gold | constant)[:, number].any()]
+    expected = metrics.f1_score(gold, constant, average="macro", labels=present, zero_division=0)
+    assert found.majority == pytest.approx(expected)
+    slow = []
+    for places in generator.integers(0, 80, (1000, 80)):
+        hits, seen = gold[places] & given[places], gold[places].sum(0) + given[places].sum(0)
+        by_label = 2 * hits.sum(0)[:3] / seen[:3]
+        slow.append((by_label.mean(), 2 * hits.sum() / seen.sum()))
+    low, high = np.quantile(slow, [0.025, 0.975], axis=0)
+    assert found.interval == pytest.approx((low[0], high[0]), abs=0.02)
+    assert found.micro_interval == pytest.approx((low[1], high[1]), abs=0.02)
+    # of equally common sets the one with the fewest labels, then with the first of them
+    tied = np.array([[0, 0, 1], [1, 1, 0], [1, 0, 0]] * 4, dtype=bool)
+    three = Task("moods", ("a", "b", "c"), multi_label=True)
+    found = score_several(tied, tied, three)
+    constant = np.tile(tied[2], (12, 1))
+    assert found.majority == pytest.approx(macro(tied, constant))
+    assert found.interval == (pytest.approx(0.025 ** (1 / 12)), 1.0)
+
+
+def test_what_30_texts_do_not_show_is_by_hand_for_three_classes() -> None:
+    share = 1 - 0.025 ** (1 / 30)
+    gold = [0, 1, 2] * 10
+    low, _ = score(gold, gold, THREE).interval
+    # each label loses `share` of its ten texts, and gains half of it from either other one
+    assert low == pytest.approx(2 * 10 * (1 - share) / (2 * 10))
+    _, high = score(gold, [1, 2, 0] * 10, THREE).interval
+    assert high == pytest.approx(share)

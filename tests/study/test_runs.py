@@ -1,4 +1,4 @@
-"""A study that is resumed computes as it began, whatever the number of workers is now."""
+"""A study that is resumed computes as it began, and says which texts its models have seen."""
 
 from __future__ import annotations
 
@@ -11,11 +11,15 @@ import pytest
 import torch
 
 from litotes.core.errors import UserError
+from litotes.data.sources import load
+from litotes.model.folder import text_hash
+from litotes.study import plan
 from litotes.study import runs as execution
 from litotes.study import runs as job
 from litotes.study.plan import Study, read_study
-from litotes.study.runs import execute
+from litotes.study.runs import execute, forget, seen_notes
 from litotes.training.course import Run
+from litotes.training.recipe import Recipe
 
 
 @pytest.fixture
@@ -95,3 +99,43 @@ def test_threads_are_chosen_when_a_study_begins(
         file.write_text(damaged)
         with pytest.raises(UserError, match="damaged"):
             execution._n_threads(file, n_workers, on)
+
+
+def test_what_a_killed_study_left_half_written_is_removed(
+    tmp_path: Path, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, out = tmp_path / "study.toml", tmp_path / "out"
+    file.write_text(
+        f'name = "One"\n[recipe.model]\nencoder = "{tiny_folder}"\n[[experiment]]\nname = "One"\n'
+        'set = { "data.tasks" = ["sentiment"] }\ngrid = { "data.where.variety" = ["en-AU"] }\n'
+    )
+    for folder in (out, out / "figures", out / "runs", out / "runs" / "key" / "tests"):
+        (folder / ".staged-abcdefgh").mkdir(parents=True)
+    (out / "runs" / "key" / "tests" / ".staged-abcdefgh" / "test.json").write_text("{")
+    monkeypatch.setattr(execution, "_run", lambda *_: iter(()))
+    execution.execute(read_study(file), out)
+    assert not list(out.rglob(".staged-*"))
+    assert (out / "runs" / "key" / "tests").is_dir()
+
+
+def write_table(file: Path, texts: list[str], split: str) -> str:
+    rows = ["text,mood,split"]
+    for place, text in enumerate(texts):
+        rows.append(f"{text},{('positive', 'negative')[place % 2]},{split}")
+    file.write_text("\n".join(rows) + "\n")
+    return f"table:{file}?label.sentiment=mood&split=split"
+
+
+def test_texts_of_another_corpus_that_were_trained_on_are_counted(tmp_path: Path) -> None:
+    forget()
+    texts = [f"a kettle number {number} that sings" for number in range(20)]
+    source = write_table(tmp_path / "own.csv", texts, "train")
+    other = write_table(tmp_path / "other.csv", [*texts[:3], "a cold tea", "a warm one"], "test")
+    trained = frozenset(map(text_hash, load(source)))
+    recipe = Recipe().changed(data__source=source)
+    tests = [plan.TestedOn(data=other), plan.TestedOn(data=other, name="again")]
+    (note,) = seen_notes(trained, tests, recipe, ["sentiment"])
+    assert note.startswith("WARNING: ")
+    assert "trained on 3 of these 5 texts" in note
+    assert load(other).name in note
+    assert seen_notes(frozenset(), tests, recipe, ["sentiment"]) == []
