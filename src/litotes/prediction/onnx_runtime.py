@@ -349,13 +349,10 @@ class OnnxRuntime(Runtime):
         return whole
 
     def to_torch(self) -> Runtime:
-        import torch
-
-        from litotes.model.checkpoint import load_model
-        from litotes.prediction.torch_runtime import TorchRuntime
+        from litotes.prediction.torch_models import load_on_cpu
 
         if self._torch_runtime is None:  # reads the weights, which may take seconds
-            self._torch_runtime = TorchRuntime(load_model(self._folder), torch.device("cpu"))
+            self._torch_runtime = load_on_cpu(self._folder)
         return self._torch_runtime
 
     def model(self) -> Model:

@@ -28,8 +28,9 @@ from litotes.model.calibration import Calibration, TaskAnswers, to_answers
 from litotes.model.folder import ModelFolder, open_model, read_files, takes_pairs
 from litotes.model.runtime import Runtime
 from litotes.prediction.answers import Answers, check_variety, identity, join_tasks
+from litotes.prediction.frames import add_predictions
 from litotes.prediction.onnx_runtime import OnnxRuntime
-from litotes.prediction.runtime_choice import choose_runtime, to_runtime
+from litotes.prediction.runtime_choice import choose_runtime
 
 if TYPE_CHECKING:
     from litotes.explanation.explanation import Explanation
@@ -219,7 +220,13 @@ class Predictor:
         notes: Sequence[str] = (),
         variety: str | None = None,
     ) -> None:
-        self.runtimes = [to_runtime(model, device, precision) for model in models]
+        self.runtimes = []
+        for model in models:
+            if not isinstance(model, Runtime):
+                from litotes.prediction.torch_models import run_by_torch
+
+                model = run_by_torch(model, device, precision)
+            self.runtimes.append(model)
         self.notes, self.variety = tuple(notes), variety
         check_variety(variety, self.runtimes)
         self.tasks: dict[str, Task] = join_tasks(self.runtimes)
@@ -268,13 +275,11 @@ class Predictor:
             return cls(*(OnnxRuntime(one, n_workers=n_cores) for one in folders), notes=notes)
         with ThreadPoolExecutor(1) as pool:
             reading = pool.submit(read_files, folders)  # while torch is imported
-            import torch
-
-            from litotes.model.checkpoint import load_model
-        if n_cores is not None:
-            torch.set_num_threads(n_cores)
-        loaded = [load_model(folder, files=reading.result()) for folder in folders]
-        return cls(*loaded, device=device, precision=precision, notes=notes)
+            from litotes.prediction.torch_models import load_runtimes
+        loaded = load_runtimes(
+            folders, reading.result(), device=device, precision=precision, n_cores=n_cores
+        )
+        return cls(*loaded, notes=notes)
 
     @overload
     def predict(  # type: ignore[overload-overlap]  # a string is a sequence of strings
@@ -455,8 +460,6 @@ class Predictor:
         lists); the same kind comes back. To workers of Spark, Dask and Ray Data a `BatchPredictor`
         can be sent. For the options see `TableRequest`.
         """
-        from litotes.prediction.frames import add_predictions
-
         return add_predictions(
             batch,
             self.tasks,

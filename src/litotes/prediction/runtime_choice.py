@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from litotes.core.errors import UserError, require_extra
-from litotes.core.machine import choose_device, is_cpu
+from litotes.core.machine import is_cpu
 from litotes.core.registry import unknown_name
 from litotes.model.builtin import BUILTIN, is_builtin, name_of, resolve_model
 from litotes.model.folder import ModelFolder
-from litotes.model.runtime import Runtime
 from litotes.prediction.onnx_file import has_export
-
-if TYPE_CHECKING:
-    from litotes.model.checkpoint import Model
-    from litotes.model.classifier import Classifier
 
 RUNTIMES = ("torch", "onnx")
 
@@ -78,37 +72,3 @@ def _export_command(folder: ModelFolder) -> str:
     """After which the model needs torch no more; a built-in one is exported as a copy."""
     out = " --out FOLDER" if is_builtin(folder.path) else ""
     return f"`litotes export --model {name_of(folder.path)}{out}`"
-
-
-def to_runtime(model: Model | Runtime, device: str | None, precision: str | None) -> Runtime:
-    """A model that is no runtime yet, computed by torch: with kernels and half precision on a GPU,
-    where they know the model, else on the plain path.
-
-    precision: auto, float32, bfloat16 or float16; None: auto.
-    """
-    if isinstance(model, Runtime):
-        return model
-    from litotes.kernels.encode import kernels_wanted
-    from litotes.prediction.torch_runtime import TorchRuntime
-
-    place = choose_device(device)
-    if kernels_wanted(place) and _is_known(model.classifier):
-        from litotes.prediction.cuda.runtime import CudaRuntime
-
-        return CudaRuntime(model, place, precision=precision or "auto")
-    if precision not in (None, "auto", "float32"):
-        raise UserError(
-            f"The precision {precision} needs a CUDA device and kernels that know the model; here"
-            " answers are computed in float32. Leave --precision out."
-        )
-    return TorchRuntime(model, place)
-
-
-def _is_known(classifier: Classifier) -> bool:
-    """Whether a pass can be recorded: kernels for the encoder, and a head that the device alone can
-    compute.
-    """
-    from litotes.kernels.triton_operations import has_kernels  # imports Triton
-    from litotes.model.heads import HEADS
-
-    return not HEADS[classifier.head_name].needs_lengths and has_kernels(classifier.encoder)

@@ -360,11 +360,10 @@ def _input_rows(job: PartJob, read: Callable[[PartJob], Iterator[Row]]) -> list[
 
 
 def _parquet_bytes(tables: Sequence[Any]) -> bytes:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    import pyarrow.parquet
 
     target = BytesIO()
-    pq.write_table(pa.concat_tables(tables), target)
+    pyarrow.parquet.write_table(pyarrow.concat_tables(tables), target)
     return target.getvalue()
 
 

@@ -357,15 +357,13 @@ def arrow_table(layout: Layout, rows: AnsweredRows, kept: Any = None) -> Any:
     import pyarrow as pa
 
     if kept is None:
-        kept = pa.table({name: _arrow_cells(name, layout, rows) for name in layout.kept})
+        kept = pa.table({name: _arrow_cells(pa, name, layout, rows) for name in layout.kept})
     for column in layout.answers:
         kept = kept.append_column(column.name, arrow_array(rows.answers.cells(column), column.kind))
     return kept.filter(pa.array(rows.written(layout)))
 
 
-def _arrow_cells(name: str, layout: Layout, rows: AnsweredRows) -> Any:
-    import pyarrow as pa
-
+def _arrow_cells(pa: Any, name: str, layout: Layout, rows: AnsweredRows) -> Any:
     cells = [kept.get(name) for kept in rows.kept]
     if name in layout.types:
         return pa.array(cells, pa.type_for_alias(layout.types[name]))

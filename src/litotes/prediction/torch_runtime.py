@@ -95,6 +95,3 @@ class TorchRuntime(Runtime):
 
 def _bytes_of(tensor: Tensor) -> bytes:
     return tensor.cpu().contiguous().numpy().tobytes()
-
-
-# A model computed by torch, as fast as its device allows.
