@@ -313,15 +313,7 @@ def faithfulness(
         deleted = [question.without(order[:n]) for n in counts]
         texts[name] = deleted + [question.without(order[n:]) for n in counts]
     # methods often agree on what to take away, so each text is asked about once
-    different = {_key(text): text for group in texts.values() for text in group}
-    scores = question.scores(list(different.values()))  # log odds, or values of a regression
-    if question.task.is_regression:
-        # the share 0 takes nothing away
-        whole = scores[list(different).index(_key(question.read.pieces))]
-        values = whole - np.abs(scores - whole)
-    else:
-        values = np.exp(-np.logaddexp(0.0, -scores))  # (text,), from log odds
-    answers = dict(zip(different, values.tolist(), strict=True))
+    answers = _answers(question, {_key(text): text for group in texts.values() for text in group})
     tested = {}
     for name, group in texts.items():
         curve = [answers[_key(text)] for text in group]
@@ -333,6 +325,18 @@ def faithfulness(
             sufficiency_loss=float((going[0] - coming[1:-1]).mean()),
         )
     return tested
+
+
+def _answers(question: TextQuestion, texts: Mapping[Any, Pieces]) -> dict[Any, float]:
+    """How probable the answer is, for each text; of a regression, how near its value."""
+    scores = question.scores(list(texts.values()))  # log odds, or values of a regression
+    if question.task.is_regression:
+        # the share 0 takes nothing away
+        whole = scores[list(texts).index(_key(question.read.pieces))]
+        values = whole - np.abs(scores - whole)
+    else:
+        values = np.exp(-np.logaddexp(0.0, -scores))  # (text,), from log odds
+    return dict(zip(texts, values.tolist(), strict=True))
 
 
 def n_words(share: float, n: int) -> int:

@@ -228,10 +228,6 @@ class Explanation:
 
     def as_json(self, *, maps: bool = True) -> dict[str, Any]:
         """Numbers and words; maps: with every layer's attention, which is most of it."""
-        words = []
-        for word, left in zip(self.read.words, self.left_at_layer, strict=True):
-            place = {"start": word.start, "end": word.end, "is_pair": word.is_pair}
-            words.append({"word": word.written, **place, "left_at_layer": left})
         pieces = zip(self.read.written, self.trace.left_after, strict=True)
         content: dict[str, Any] = {
             "text": self.read.text,
@@ -242,7 +238,7 @@ class Explanation:
             "answers": {name: answer.as_json() for name, answer in self.answers.items()},
             "probabilities": dict(self.probabilities),
             "method": self.method,
-            "words": words,
+            "words": self._words_as_json(),
             "shadings": {name: shading.as_json() for name, shading in self.shadings.items()},
             "pieces": [{"piece": piece, "left_at_layer": left} for piece, left in pieces],
             "attention_heads": [list(heads) for heads in self.trace.heads],
@@ -251,18 +247,29 @@ class Explanation:
             content["explained_label"] = self.answer.label
         if self.answered_at_layer is not None:
             content["answered_at_layer"] = self.answered_at_layer
+        if self.layers and not maps:
+            return content
+        return content | self._layers_as_json()
+
+    def _words_as_json(self) -> list[dict[str, Any]]:
+        words = []
+        for word, left in zip(self.read.words, self.left_at_layer, strict=True):
+            place = {"start": word.start, "end": word.end, "is_pair": word.is_pair}
+            words.append({"word": word.written, **place, "left_at_layer": left})
+        return words
+
+    def _layers_as_json(self) -> dict[str, Any]:
+        """The maps, or why they are left out."""
         if not self.layers:
             looking = "Looking at layers needs torch: `pip install 'litotes[train]'`."
-            return content | {"layers_left_out": looking}
-        if not maps:
-            return content
+            return {"layers_left_out": looking}
         if self.n_weights <= MOST_WEIGHTS:
-            return content | {"layers": [layer.as_json() for layer in self.layers]}
+            return {"layers": [layer.as_json() for layer in self.layers]}
         left_out = (
             f"{self.n_weights:,} weights are too many for JSON; why.html holds them,"
             " Predictor.explain gives them."
         )
-        return content | {"layers_left_out": left_out}
+        return {"layers_left_out": left_out}
 
     def exit_in_words(self) -> str:
         """After which layer the text is answered; nothing for a model without exits."""
@@ -360,30 +367,27 @@ def word_maps(explanation: Explanation) -> list[dict[str, Any]]:
     """
     # (piece,)
     word_of = np.array([-1 if word is None else word for word in explanation.read.word_of()])
-    n_words, layers = len(explanation.read.words), []
-    for layer in explanation.layers:
-        origin = np.array(layer.origin)  # (place,): which piece is where in this layer
-        is_piece = origin >= 0
-        owner = np.where(is_piece, word_of[origin.clip(min=0)], -1)  # (place,)
-        holds = (owner == np.arange(n_words)[:, None]).astype(np.float32)  # (word, place)
-        # a word's mean over its pieces; 0 for one that has left
-        rows = holds / holds.sum(1, keepdims=True).clip(min=1)
-        is_special = is_piece & (owner < 0)
-        n_askers = max(int(holds.any(1).sum() + is_special.sum()), 1)
-        received, between = {}, {}
-        for kind, maps in (("standard", layer.standard), ("effective", layer.effective)):
-            mean = maps.float().numpy().sum(0) / max(len(layer.heads), 1)  # (query, key)
-            onto = mean @ holds.T  # (query, word)
-            received[kind] = _rounded((rows.sum(0) + is_special) @ onto / n_askers)
-            between[kind] = _rounded(rows @ onto)
-        layers.append(
-            {
-                "attention_heads": len(layer.heads),
-                "received": received,
-                "between": between if n_words <= MOST_WORDS else None,
-            }
-        )
-    return layers
+    n_words = len(explanation.read.words)
+    return [_word_map(layer, word_of, n_words) for layer in explanation.layers]
+
+
+def _word_map(layer: LayerMaps, word_of: Any, n_words: int) -> dict[str, Any]:
+    origin = np.array(layer.origin)  # (place,): which piece is where in this layer
+    is_piece = origin >= 0
+    owner = np.where(is_piece, word_of[origin.clip(min=0)], -1)  # (place,)
+    holds = (owner == np.arange(n_words)[:, None]).astype(np.float32)  # (word, place)
+    # a word's mean over its pieces; 0 for one that has left
+    rows = holds / holds.sum(1, keepdims=True).clip(min=1)
+    is_special = is_piece & (owner < 0)
+    n_queries = max(int(holds.any(1).sum() + is_special.sum()), 1)
+    received, between = {}, {}
+    for kind, maps in (("standard", layer.standard), ("effective", layer.effective)):
+        mean = maps.float().numpy().sum(0) / max(len(layer.heads), 1)  # (query, key)
+        onto = mean @ holds.T  # (query, word)
+        received[kind] = _rounded((rows.sum(0) + is_special) @ onto / n_queries)
+        between[kind] = _rounded(rows @ onto)
+    shown = between if n_words <= MOST_WORDS else None
+    return {"attention_heads": len(layer.heads), "received": received, "between": shown}
 
 
 def _rounded(weights: Any) -> Any:

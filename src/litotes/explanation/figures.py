@@ -162,33 +162,42 @@ def _draw_maps(
     """
     is_signed = "effective" in maps
     most = max(1.0, *(float(np.abs(one).max()) for one in maps.values()))
+    scale = _scale(most, is_signed=is_signed)
+    axes = into.subplots(1, 2)
+    axes[1].set_axis_off()
+    for ax, (name, values) in zip(axes, maps.items(), strict=False):
+        image = ax.imshow(values, interpolation="nearest", **scale)
+        ax.set_axis_on()
+        ax.set_title(name if is_signed else "", fontsize=10)
+        _name_pieces(ax, explanation, layer)
+    ticks = [share * most for share in ((-1, -0.25, 0, 0.25, 1) if is_signed else (0, 0.25, 1))]
+    bar = into.colorbar(image, ax=list(axes[: len(maps)]), shrink=0.7, pad=0.02, ticks=ticks)
+    bar.ax.set_yticklabels([f"{tick:.2g}" for tick in ticks], fontsize=8)
+    bar.outline.set_visible(False)
+
+
+def _scale(most: float, *, is_signed: bool) -> dict[str, Any]:
     norm = FuncNorm(
         (lambda weights: np.sign(weights) * np.abs(weights) ** 0.5, lambda x: np.sign(x) * x**2),
         vmin=-most if is_signed else 0.0,
         vmax=most,
     )
     ends = ["#a33f00", "#ffffff", "#08407c"] if is_signed else ["#ffffff", "#08407c"]
-    colours = LinearSegmentedColormap.from_list("weights", ends)
-    axes = into.subplots(1, 2)
-    axes[1].set_axis_off()
-    for ax, (name, values) in zip(axes, maps.items(), strict=False):
-        image = ax.imshow(values, cmap=colours, norm=norm, interpolation="nearest")
-        ax.set_axis_on()
-        ax.set_title(name if is_signed else "", fontsize=10)
-        ax.set_xlabel("looked at", fontsize=8)
-        ax.set_ylabel("asks", fontsize=8)
-        n_pieces = len(layer.origin)
-        ax.tick_params(labelsize=7, length=2)
-        if n_pieces <= MOST_WRITTEN:
-            ax.tick_params(labelsize=min(7, 260 / n_pieces))
-            written = [drawable(piece) for piece in explanation.read.written]
-            names = ["(gone)" if place < 0 else written[place] for place in layer.origin]
-            ax.set_xticks(range(n_pieces), names, rotation=90, parse_math=False)
-            ax.set_yticks(range(n_pieces), names, parse_math=False)
-    ticks = [share * most for share in ((-1, -0.25, 0, 0.25, 1) if is_signed else (0, 0.25, 1))]
-    bar = into.colorbar(image, ax=list(axes[: len(maps)]), shrink=0.7, pad=0.02, ticks=ticks)
-    bar.ax.set_yticklabels([f"{tick:.2g}" for tick in ticks], fontsize=8)
-    bar.outline.set_visible(False)
+    return {"cmap": LinearSegmentedColormap.from_list("weights", ends), "norm": norm}
+
+
+def _name_pieces(ax: Axes, explanation: Explanation, layer: LayerMaps) -> None:
+    """Writes the pieces beside the map where they can be read."""
+    ax.set_xlabel("key", fontsize=8)
+    ax.set_ylabel("query", fontsize=8)
+    n_pieces = len(layer.origin)
+    ax.tick_params(labelsize=7, length=2)
+    if n_pieces <= MOST_WRITTEN:
+        ax.tick_params(labelsize=min(7, 260 / n_pieces))
+        written = [drawable(piece) for piece in explanation.read.written]
+        names = ["(gone)" if place < 0 else written[place] for place in layer.origin]
+        ax.set_xticks(range(n_pieces), names, rotation=90, parse_math=False)
+        ax.set_yticks(range(n_pieces), names, parse_math=False)
 
 
 # A text with shaded words: laid out line by line, for matplotlib knows no running text.
@@ -247,22 +256,26 @@ def draw_words(placed: Sequence[PlacedText], shading: Shading, ax: Axes, *, widt
     for part in placed:
         y = n_lines - part.line - 0.5
         if part.number is not None:
-            share = shading.weights[part.number] / greatest
-            full = np.array(to_rgb(FOR if share > 0 else AGAINST))
-            tint = tuple(1 + (full - 1) * abs(share))
-            box = Rectangle((part.x, y - 0.38), part.width, 0.76, color=tint, linewidth=0, zorder=1)
-            ax.add_patch(box).set_in_layout(False)
-            if abs(share) >= 1 / 16:  # as on the page, where the lightest of eight shades begins
-                colour, style = (FOR_LINE, "-") if share > 0 else (AGAINST_LINE, ":")
-                line: dict[str, Any] = {"linewidth": 0.8 + 2 * abs(share), "zorder": 2}
-                ends = [part.x, part.x + part.width]
-                [drawn] = ax.plot(ends, [y - 0.38] * 2, color=colour, linestyle=style, **line)
-                drawn.set(solid_capstyle="butt", in_layout=False)
+            _shade(part, shading.weights[part.number] / greatest, y - 0.38, ax)
         if not part.written.isspace():
             ax.text(part.x, y, part.written, **letters).set_in_layout(False)
     ax.set_xlim(0, width)
     ax.set_ylim(0, n_lines)
     ax.set_axis_off()
+
+
+def _shade(part: PlacedText, share: float, y: float, ax: Axes) -> None:
+    """Puts a box behind a word, from y on, and a line under it."""
+    full = np.array(to_rgb(FOR if share > 0 else AGAINST))
+    tint = tuple(1 + (full - 1) * abs(share))
+    box = Rectangle((part.x, y), part.width, 0.76, color=tint, linewidth=0, zorder=1)
+    ax.add_patch(box).set_in_layout(False)
+    if abs(share) >= 1 / 16:  # as on the page, where the lightest of eight shades begins
+        colour, style = (FOR_LINE, "-") if share > 0 else (AGAINST_LINE, ":")
+        line: dict[str, Any] = {"linewidth": 0.8 + 2 * abs(share), "zorder": 2}
+        ends = [part.x, part.x + part.width]
+        [drawn] = ax.plot(ends, [y] * 2, color=colour, linestyle=style, **line)
+        drawn.set(solid_capstyle="butt", in_layout=False)
 
 
 def _n_lines(placed: Sequence[PlacedText]) -> int:

@@ -23,6 +23,7 @@ from litotes.explanation.analyses.analysis import (
     means,
 )
 from litotes.explanation.analyses.drawing import HeadMap, maps_figure, single_map
+from litotes.explanation.effective_attention import EffectiveAttention
 from litotes.explanation.observation import Observation
 from litotes.model.checkpoint import Model
 
@@ -96,18 +97,15 @@ class EffectiveAnalysis(Analysis):
 
     def add(self, observation: Observation) -> None:
         self.n_texts += 1
-        found: dict[str, list[Tensor]] = {name: [] for name in self.tables}
+        layers = []
         for view, effective in zip(observation.layers, observation.effective, strict=True):
-            whole, part = view.weights, effective.maps  # (attention_head, query, key)
-            length = whole.flatten(1).norm(dim=-1)
-            below = part.clamp(max=0).abs().sum((-2, -1))
-            found["null_share"].append((whole - part).flatten(1).norm(dim=-1) / length)
-            found["cosine"].append(cosine(whole, part))
-            found["negative"].append(below / part.abs().sum((-2, -1)).clamp(min=1e-12))
-            found["n_null"].append(effective.n_null)
-            away = (part @ view.value - view.mixed).norm()
+            layers.append(by_attention_head(view.weights, effective))
+            away = (effective.maps @ view.value - view.mixed).norm()
             self.error = max(self.error, float(away / view.mixed.norm().clamp(min=1e-12)))
-        tables = {name: self.by_head(observation, values) for name, values in found.items()}
+        tables = {
+            name: self.by_head(observation, (layer[name] for layer in layers))
+            for name in self.tables
+        }
         for name, table in tables.items():
             self.tables[name].add(table)
         n_null = tables["n_null"]
@@ -124,6 +122,18 @@ class EffectiveAnalysis(Analysis):
             mean_null_share_half_width=half_widths(self.mean_null_share),
             error=self.error,
         )
+
+
+def by_attention_head(whole: Tensor, effective: EffectiveAttention) -> dict[str, Tensor]:
+    """Of one layer. whole: (attention_head, query, key) → {name: (attention_head,)}"""
+    part = effective.maps
+    below = part.clamp(max=0).abs().sum((-2, -1))
+    return {
+        "null_share": (whole - part).flatten(1).norm(dim=-1) / whole.flatten(1).norm(dim=-1),
+        "cosine": cosine(whole, part),
+        "negative": below / part.abs().sum((-2, -1)).clamp(min=1e-12),
+        "n_null": effective.n_null,
+    }
 
 
 def cosine(one: Tensor, other: Tensor) -> Tensor:

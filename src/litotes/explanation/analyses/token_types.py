@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -189,7 +190,6 @@ class TokenTypes(Result):
 
     def _draw_panels(self, canvas: Canvas) -> None:
         """A panel for each type by attention head, all on one scale that holds every interval."""
-        ends = [0.0, 0.1]
         boxes = in_rows(len(self.types), Box(0, _KEY, canvas.width, _HEIGHT), abreast=_ABREAST)
         panels = []
         for number, (name, box) in enumerate(zip(self.types, boxes, strict=True)):
@@ -198,9 +198,6 @@ class TokenTypes(Result):
                 values = self.from_first[kind][number]
                 widths = self.from_first_half_width[kind][number]
                 series[kind] = Series(values, widths, KIND_STYLES[kind])
-                for value, width in zip(values, widths, strict=True):
-                    if value is not None:
-                        ends += [value - (width or 0.0), value + (width or 0.0)]
             ax = canvas.chart(box)
             draw_series(series, ax, joined=False, most_numbers=12)
             ax.axhline(0, color="#BBBBBB", linewidth=0.8, zorder=0)
@@ -208,12 +205,23 @@ class TokenTypes(Result):
             ax.set_xlabel("attention head", fontsize=8)
             ax.set_ylabel("weight" if number % _ABREAST == 0 else "", fontsize=8)
             panels.append(ax)
-        margin = 0.05 * (max(ends) - min(ends))
+        low, high = self._ends()
+        margin = 0.05 * (high - low)
         for ax in panels:
-            ax.set_ylim(min(ends) - margin, max(ends) + margin)
+            ax.set_ylim(low - margin, high + margin)
         handles, labels = ax.get_legend_handles_labels()
         place: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, 1), "ncols": 2}
         canvas.figure.legend(handles, labels, frameon=False, fontsize=8, **place)
+
+    def _ends(self) -> tuple[float, float]:
+        """Where the lowest interval of all panels begins and the highest ends."""
+        ends = [0.0, 0.1]
+        for kind in self.kinds:
+            pairs = zip(self.from_first[kind], self.from_first_half_width[kind], strict=True)
+            for value, width in chain.from_iterable(zip(*pair, strict=True) for pair in pairs):
+                if value is not None:
+                    ends += [value - (width or 0.0), value + (width or 0.0)]
+        return min(ends), max(ends)
 
 
 def _change(
