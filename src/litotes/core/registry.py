@@ -27,7 +27,8 @@ class LazyTable(UserDict[str, Entry]):
 
     def __init__(self, package: str, places: Mapping[str, str]) -> None:
         self._places = {name: f"{package}.{place}" for name, place in places.items()}
-        super().__init__(dict.fromkeys(places))
+        entries: dict[str, Any] = dict.fromkeys(places)
+        super().__init__(entries)
 
     def __getitem__(self, name: str) -> Entry:
         if self.data[name] is None:

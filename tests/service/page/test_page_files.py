@@ -10,8 +10,7 @@ import pytest
 
 FILES = sorted(Path(str(files("litotes.service") / "page")).iterdir())
 SCRIPTS = [file for file in FILES if file.suffix == ".js"]
-EXPORT = re.compile(r"^export (?:async )?(?:function\*?|const|class|let) (\w+)", re.MULTILINE)
-MOST_BYTES, MOST_OF_ALL, MOST_LINES = 20_000, 100_000, 320
+MOST_BYTES = 20_000
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
@@ -19,13 +18,7 @@ def test_a_file_is_small_and_loads_nothing_from_other_sites(file: Path) -> None:
     text = file.read_text("utf-8")
     assert not re.search(r"\b(?:https?|wss?):|[\"'(=]\s*//", text.replace("http://www.w3.org/", ""))
     assert len(text.encode()) <= MOST_BYTES
-    assert text.count("\n") <= MOST_LINES
     assert max(map(len, text.splitlines())) <= 400
-
-
-def test_all_together_are_quickly_loaded() -> None:
-    assert sum(file.stat().st_size for file in FILES) <= MOST_OF_ALL
-    assert {file.suffix for file in FILES} == {".html", ".css", ".js", ".svg"}
 
 
 def test_nothing_is_inline() -> None:
@@ -52,19 +45,6 @@ def test_no_text_becomes_html_or_code(file: Path) -> None:
         '"style"',
     ):
         assert way not in text, way
-
-
-@pytest.mark.parametrize("file", SCRIPTS, ids=lambda file: file.name)
-def test_every_import_is_there_and_needed(file: Path) -> None:
-    text = file.read_text("utf-8")
-    for names, source in re.findall(r'^import \{ (.*?) \} from "\./(.*?)";$', text, re.MULTILINE):
-        exported = set(EXPORT.findall((file.parent / source).read_text("utf-8")))
-        for name in names.split(", "):
-            assert name in exported, f"{source} has no {name}"
-            assert len(re.findall(rf"\b{name}\b", text)) > 1, f"{name} is not used"
-    assert text.count("import ") == len(
-        re.findall(r'^import \{ .*? \} from "\./', text, re.MULTILINE)
-    )
 
 
 def test_every_place_a_script_asks_for_exists() -> None:

@@ -91,16 +91,6 @@ def test_a_wide_screen_has_words_and_layers_side_by_side(open_page: Opens) -> No
     assert layers["y"] >= words["y"] + words["height"]
 
 
-def test_the_tagline_stands_under_the_name(open_page: Opens) -> None:
-    page = open_page()
-    expect(page.locator(".tagline")).to_have_text("Saying less to mean more")
-    name, tagline = (page.locator(one).bounding_box() for one in ("h1", ".tagline"))
-    assert name is not None
-    assert tagline is not None
-    assert tagline["y"] >= name["y"] + name["height"] / 2
-    assert tagline["x"] == pytest.approx(name["x"], abs=2)
-
-
 def brightness(page: Page) -> float:
     return (
         sum(
