@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from functools import partial
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any
-
-from pydantic import BaseModel
 
 from litotes.cli.display import print_json, say
 from litotes.cli.tables import print_table
 from litotes.core.errors import has_extra, require_extra
 from litotes.core.registry import options_of, pick
-from litotes.data.parallel import PARALLEL
-from litotes.data.rewrites import REWRITES
-from litotes.data.sources import SOURCES
-from litotes.data.words import WORD_SOURCES
-from litotes.encoder.families import FAMILIES
-from litotes.encoder.fetching import FETCHABLE, describe_fetchable
-from litotes.explanation.attribution import METHODS, available_methods
-from litotes.model.builtin import built_in_models
 
 
 def list_categories(options: argparse.Namespace) -> None:
@@ -46,10 +36,12 @@ def list_categories(options: argparse.Namespace) -> None:
             print_table((name, ""), list(entries.items()))
 
 
-def _table(module: str, name: str, *, with_options: bool = False) -> dict[str, str]:
-    """The entries of a table in a module that imports torch, with how their docstrings begin."""
-    table: Mapping[str, Callable[..., object]] = getattr(import_module(module), name)
-    return {name: _first_paragraph(one, with_options) for name, one in table.items()}
+def _docstrings(place: str, *, with_options: bool = False, name: str = "{}") -> dict[str, str]:
+    """How the docstrings of the entries of tables begin. name: what an entry is called."""
+    return {
+        name.format(key): _first_paragraph(entry, with_options)
+        for key, entry in resolve_name(place).items()
+    }
 
 
 def _first_paragraph(thing: Callable[..., object], with_options: bool = False) -> str:
@@ -59,21 +51,16 @@ def _first_paragraph(thing: Callable[..., object], with_options: bool = False) -
     return words + (f" Options: {listed}." if options else "")
 
 
-def _settings(*models: str) -> dict[str, str]:
-    """All that can be set in a recipe. models: `prefix=module:class`."""
-    lines: dict[str, str] = {}
-    for written in models:
-        prefix, _, place = written.partition("=")
-        module, _, name = place.partition(":")
-        lines |= _fields(getattr(import_module(module), name), prefix)
-    return lines
+def _settings(recipe: str, prefix: str = "") -> dict[str, str]:
+    """All that can be set in a recipe."""
+    return _fields(resolve_name(f"litotes.training.{recipe}"), prefix)
 
 
-def _fields(model: type[BaseModel], prefix: str) -> dict[str, str]:
+def _fields(model: Any, prefix: str) -> dict[str, str]:
     """The fields of a recipe and of the models inside it, by their dotted names."""
     lines: dict[str, str] = {}
     for name, field in model.model_fields.items():
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+        if hasattr(field.annotation, "model_fields"):
             lines |= _fields(field.annotation, f"{prefix}{name}.")
         else:
             words = ["needed" if field.is_required() else repr(field.default), ""]
@@ -82,41 +69,46 @@ def _fields(model: type[BaseModel], prefix: str) -> dict[str, str]:
 
 
 def _heads() -> dict[str, str]:
-    words = _table("litotes.model.heads", "WORD_HEADS")
-    kinds = {f'kind = "{kind}"': line for kind, line in words.items()}
-    return _table("litotes.model.heads", "HEADS") | kinds
+    kinds = _docstrings("litotes.model.heads:WORD_HEADS", name='kind = "{}"')
+    return _docstrings("litotes.model.heads:HEADS") | kinds
+
+
+def _all_settings() -> dict[str, str]:
+    return _settings("recipe:Recipe") | _settings("distillation:DistillSettings", "distill.")
 
 
 def _pretraining() -> dict[str, str]:
-    lines = _settings("=litotes.training.recipe:PretrainRecipe")
+    lines = _settings("recipe:PretrainRecipe")
     del lines["model.scratch"]  # a table, named by its settings
-    return lines | _settings("model.scratch.=litotes.training.recipe:ScratchSettings")
+    return lines | _settings("recipe:ScratchSettings", "model.scratch.")
 
 
 def _methods() -> dict[str, str]:
-    return {name: _first_paragraph(METHODS[name]) for name in available_methods()}
+    methods = resolve_name("litotes.explanation.attribution")
+    return {name: _first_paragraph(methods.METHODS[name]) for name in methods.available_methods()}
 
 
 def _encoders() -> dict[str, str]:
-    families = ", ".join(FAMILIES)
-    return {name: describe_fetchable(name) for name in FETCHABLE} | {
+    fetching = resolve_name("litotes.encoder.fetching")
+    families = ", ".join(resolve_name("litotes.encoder.families:FAMILIES"))
+    return {name: fetching.describe_fetchable(name) for name in fetching.FETCHABLE} | {
         "FOLDER": f"config.json, model.safetensors, tokenizer.json of a {families} encoder",
         "OWNER/NAME@REVISION": "the same from the Hugging Face Hub",
     }
 
 
+def _described(place: str, before: str = "") -> dict[str, str]:
+    sources = resolve_name(f"litotes.data.{place}").items()
+    return {name: f"{before}{source.about}; {source.example}" for name, source in sources}
+
+
 def _sources() -> dict[str, str]:
-    words = {name: f"words: {line}" for name, line in _described(WORD_SOURCES.items()).items()}
-    return _described(SOURCES.items()) | words
-
-
-def _described(sources: Iterable[tuple[str, Any]]) -> dict[str, str]:
-    return {name: f"{source.about}; {source.example}" for name, source in sources}
+    return _described("sources:SOURCES") | _described("words:WORD_SOURCES", "words: ")
 
 
 def _rewrites() -> dict[str, str]:
     lines = {}
-    for name, rewrite in REWRITES.items():
+    for name, rewrite in resolve_name("litotes.data.rewrites:REWRITES").items():
         number = "" if rewrite.feature is None else f"eWAVE {rewrite.feature}: "
         where = ", ".join(rewrite.common_in())
         lines[name] = f"{number}{rewrite.about}" + (f"; common in {where}" if where else "")
@@ -124,25 +116,22 @@ def _rewrites() -> dict[str, str]:
 
 
 def _models() -> dict[str, str]:
-    return built_in_models() | {"FOLDER": "what `litotes train` or `litotes prune` has made"}
+    built_in: dict[str, str] = resolve_name("litotes.model.builtin:built_in_models")()
+    return built_in | {"FOLDER": "what `litotes train` or `litotes prune` has made"}
 
 
-_ANALYSES = "litotes.explanation.analyses"
-_ATTENTION = "litotes.encoder.attention"
-_RECIPE = "=litotes.training.recipe:"
+_with_options = partial(_docstrings, with_options=True)
 
 OF_TORCH: dict[str, Callable[[], dict[str, str]]] = {
-    "analyses": partial(_table, _ANALYSES, "ANALYSES", with_options=True),
-    "balancings": partial(_table, "litotes.training.balancing", "BALANCINGS"),
+    "analyses": partial(_with_options, "litotes.explanation.analyses:ANALYSES"),
+    "balancings": partial(_docstrings, "litotes.training.balancing:BALANCINGS"),
     "heads": _heads,
     "pretraining": _pretraining,
-    "prunings": partial(_table, _ATTENTION, "PRUNINGS", with_options=True),
-    "settings": partial(
-        _settings, f"{_RECIPE}Recipe", "distill.=litotes.training.distillation:DistillSettings"
-    ),
-    "tagging": partial(_settings, f"{_RECIPE}WordRecipe"),
-    "translation": partial(_settings, f"{_RECIPE}TranslationRecipe"),
-    "weightings": partial(_table, _ATTENTION, "WEIGHTINGS", with_options=True),
+    "prunings": partial(_with_options, "litotes.encoder.attention:PRUNINGS"),
+    "settings": _all_settings,
+    "tagging": partial(_settings, "recipe:WordRecipe"),
+    "translation": partial(_settings, "recipe:TranslationRecipe"),
+    "weightings": partial(_with_options, "litotes.encoder.attention:WEIGHTINGS"),
 }
 """Read from modules that compute: importing them imports torch."""
 
@@ -151,7 +140,8 @@ CATEGORIES: dict[str, Callable[[], dict[str, str]]] = {
     "encoders": _encoders,
     "methods": _methods,
     "models": _models,
-    "parallel": partial(_described, PARALLEL.items()),
+    "parallel": partial(_described, "parallel:PARALLEL"),
     "rewrites": _rewrites,
     "sources": _sources,
 }
+"""What each lists; a module is imported when its category is asked for."""
