@@ -5,7 +5,7 @@ interval; and their picture.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,7 +23,7 @@ from litotes.core.figures import (
     shift_points,
 )
 from litotes.core.numbers import Floats
-from litotes.evaluation.scores import interval
+from litotes.evaluation.scores import Interval, Result, interval
 from litotes.evaluation.significance import find_patterns, scores_of, text_bootstrap
 from litotes.pruning.losses import Answers
 
@@ -41,7 +41,7 @@ class TaskLoss:
     """
 
     points: float
-    interval: tuple[float, float]
+    interval: Interval
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Loss:
     """
 
     points: float
-    interval: tuple[float, float]
+    interval: Interval
     chance_within: float
     by_task: Mapping[str, TaskLoss] = field(default_factory=dict)
 
@@ -63,7 +63,7 @@ NO_LOSS = Loss(0.0, (0.0, 0.0), 1.0)
 
 
 @dataclass(frozen=True)
-class Point:
+class Point(Result):
     """One setting.
 
     Ratios are against our own dense packed encoder on the same texts: never against padding.
@@ -95,9 +95,6 @@ class Point:
     def best_guess(self) -> Loss:
         """What it is expected to lose, or showed where nothing is known beyond that."""
         return self.loss if self.expected is None else self.expected
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def best_within(points: Sequence[Point], budget: float, sure: float | None) -> Point | None:

@@ -14,17 +14,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from litotes.core.numbers import Counts, Floats, classes_of, confusion, macro_f1
-from litotes.core.text import one_line
 from litotes.data.words import Span, WordExample, entities_of, is_bio
-from litotes.evaluation.scores import N_RESAMPLES, interval
+from litotes.evaluation.scores import N_RESAMPLES, Interval, Result, interval
 
-Interval = tuple[float, float]
 Tags = Sequence[Sequence[str | None]]
 """Of each text, of each word; None: no answer, which is wrong."""
 
@@ -41,13 +39,15 @@ class LabelScores:
     f1_interval: Interval
 
 
-@dataclass(frozen=True)
-class TagScores:
+@dataclass(frozen=True, repr=False)
+class TagScores(Result):
     """A tagging task on one set of texts.
 
     majority: accuracy of always answering the label that is commonest here. entity_f1: where the
     labels write entities (BIO).
     """
+
+    shown = ("task", "n_words", "accuracy", "interval")
 
     task: str
     n_texts: int
@@ -62,17 +62,12 @@ class TagScores:
     entity_f1_interval: Interval | None = None
     n_entities: int | None = None
 
-    def __repr__(self) -> str:
-        numbers = {"accuracy": self.accuracy, "interval": self.interval}
-        return one_line(self, task=self.task, n_words=self.n_words, **numbers)
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-@dataclass(frozen=True)
-class SpanScores:
+@dataclass(frozen=True, repr=False)
+class SpanScores(Result):
     """A span task on one set of texts. majority: exact match of always answering "none"."""
+
+    shown = ("task", "n_texts", "exact_match", "overlap_f1")
 
     task: str
     n_texts: int
@@ -81,13 +76,6 @@ class SpanScores:
     overlap_f1: float
     overlap_f1_interval: Interval
     majority: float
-
-    def __repr__(self) -> str:
-        numbers = {"exact_match": self.exact_match, "overlap_f1": self.overlap_f1}
-        return one_line(self, task=self.task, n_texts=self.n_texts, **numbers)
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 WordScores = TagScores | SpanScores

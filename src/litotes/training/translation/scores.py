@@ -7,14 +7,14 @@ Several references count together.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from litotes.core.errors import UserError, require_extra
 from litotes.core.numbers import Counts, Floats
-from litotes.evaluation.scores import interval
+from litotes.evaluation.scores import Interval, Result, interval
 
 _RESAMPLES = 1000
 
@@ -24,7 +24,7 @@ class Score:
     """interval: 95 %, over the texts. signature: how sacrebleu computed it."""
 
     value: float
-    interval: tuple[float, float]
+    interval: Interval
     signature: str
 
     def __str__(self) -> str:
@@ -33,15 +33,12 @@ class Score:
 
 
 @dataclass(frozen=True)
-class TranslationScores:
+class TranslationScores(Result):
     """Of `n` texts."""
 
     bleu: Score
     chrf: Score
     n: int
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def score_translations(

@@ -47,6 +47,7 @@ from litotes.encoder.operations import Encoding
 from litotes.encoder.packing import batches_by_budget
 from litotes.encoder.pretrained import check_fits, empty_encoder, read_tensors, read_tokenizer
 from litotes.encoder.tokenizer import PieceTokenizer
+from litotes.evaluation.scores import Result
 from litotes.model.folder import (
     ADVICE,
     DESCRIPTION,
@@ -296,20 +297,19 @@ class _Beams:
         return (texts.to(beams.device)[:, None] * self.n_beams + beams).flatten()
 
 
-@dataclass(frozen=True)
-class Translation:
+@dataclass(frozen=True, repr=False)
+class Translation(Result):
     """What a text became. score: what the search thought of it.
 
     truncated: whether the text is longer than the model reads, and its end was not seen.
     """
 
+    shown = ("text", "output", "score")
+
     text: str
     output: str
     score: float
     truncated: bool
-
-    def __repr__(self) -> str:
-        return one_line(self, text=self.text, output=self.output, score=self.score)
 
 
 class Translator:
