@@ -65,7 +65,7 @@ def card_header(model: Model, rows: Sequence[CellScores], *, library: str = "lit
         base=hub_name(model.base),
         tasks=model.classifier.tasks,
         results=[(task, metric) for task, metric in found if isfinite(metric[2])],
-        source=model.facts["recipe"]["data"]["source"],
+        facts=model.facts,
         quote=_quote,
     )
     return header.split("\n")

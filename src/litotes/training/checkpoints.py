@@ -20,7 +20,6 @@ from torch import Tensor, nn
 from torch.nn import Parameter
 from torch.optim import Optimizer
 
-from litotes.core.errors import UserError
 from litotes.core.json_text import read_as, to_json
 from litotes.core.storage import clear_staged, is_complete, remove_folder, write_folder
 
@@ -129,11 +128,7 @@ class _StateFile:
 
 def _read_state(folder: Path) -> _StateFile:
     advice = f"Delete {folder} to go on from the checkpoint before it."
-    content = read_as(folder / "state.json", _StateFile, advice=advice)
-    state = content.state
-    if min(state.step, state.epoch, state.place, state.n_waited) < 0:
-        raise UserError(f"{folder / 'state.json'}: damaged (a count is below 0). {advice}")
-    return content
+    return read_as(folder / "state.json", _StateFile, advice=advice)
 
 
 def trainable_parameters(module: nn.Module, prefix: str = "") -> dict[str, Parameter]:
@@ -166,15 +161,14 @@ def _restore(named: dict[str, Tensor], tensors: RunTensors) -> None:
     is_fused = any(group.get("fused") for group in tensors.optimizer.param_groups)
     for full_name, tensor in named.items():
         kind, _, name = full_name.partition("/")
-        match kind:
-            case "best":
-                tensors.best[name] = tensor
-            case "buffer":
-                tensors.buffers[name].copy_(tensor)
-            case "model":
-                tensors.parameters[name].data.copy_(tensor)
-            case "optimizer":
-                name, _, key = name.rpartition("/")
-                parameter = tensors.parameters[name]
-                moved = tensor.to(parameter.device) if is_fused or key != "step" else tensor
-                tensors.optimizer.state[parameter][key] = moved
+        if kind == "best":
+            tensors.best[name] = tensor
+        elif kind == "buffer":
+            tensors.buffers[name].copy_(tensor)
+        elif kind == "model":
+            tensors.parameters[name].data.copy_(tensor)
+        else:
+            name, _, key = name.rpartition("/")
+            parameter = tensors.parameters[name]
+            device = parameter.device if is_fused or key != "step" else tensor.device
+            tensors.optimizer.state[parameter][key] = tensor.to(device)

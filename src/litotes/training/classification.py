@@ -19,7 +19,7 @@ from litotes.core.errors import UserError
 from litotes.core.json_text import read_as
 from litotes.core.progress import Milestone, Watch, ignore_progress, prefix_watch
 from litotes.core.registry import pick
-from litotes.core.storage import MANIFEST, find_foreign_file, write_json
+from litotes.core.storage import MANIFEST, write_json
 from litotes.core.values import Example
 from litotes.encoder import pretrained
 from litotes.encoder.encoder import recompute
@@ -33,7 +33,7 @@ from litotes.prediction.predictor import Predictor
 from litotes.training.balancing import BALANCINGS
 from litotes.training.card import model_card
 from litotes.training.checkpoints import RunState
-from litotes.training.course import Course, Run
+from litotes.training.course import Course, Run, refuse_foreign
 from litotes.training.held_out import fit_calibrations, held_out_score, score_name
 from litotes.training.inputs import HiddenInputs, Inputs, freeze
 from litotes.training.lessons import Lessons
@@ -238,18 +238,11 @@ class ClassificationCourse(Course):
     def _run_separately(self, context: RunContext, *, resume: bool) -> Run:
         """A run per task in a folder of its own, and a folder around them that answers as one."""
         folder, tasks = context.folder, list(self.data.train.tasks)
-        ours = {*tasks, DESCRIPTION, MANIFEST, "recipe.json", "scores.json"}
-        is_other = folder.exists() and not folder.is_dir()
-        if is_other or find_foreign_file(folder, ours) is not None:
-            raise UserError(
-                f"{folder} holds files that are not of a run with a model per task. Choose an empty"
-                " or a new folder for --out."
-            )
+        refuse_foreign(folder, {*tasks, DESCRIPTION, MANIFEST, "recipe.json", "scores.json"})
         runs = []
         for task in tasks:
             alone = self.recipe.changed(data__tasks=[task], model__separate=False)
-            watch = prefix_watch(context.watch, task)
-            here = replace(context, folder=folder / task, watch=watch)
+            here = replace(context, folder=folder / task, watch=prefix_watch(context.watch, task))
             course = ClassificationCourse(alone, corpus=self.corpus, lessons=self.lessons)
             runs.append(course.run(here, resume=resume))
         rows = tuple(row for run in runs for row in run.scores)
@@ -268,37 +261,17 @@ def training_notes(
 
     texts: those learned from.
     """
-    notes = list(data.notes)
-    if texts.n_truncated:
-        notes.append(
-            f"{texts.n_truncated} of {len(texts)} training texts are longer than the encoder reads"
-            f" and were cut at {max(texts.lengths)} pieces."
-        )
-    if texts.n_unreadable:
-        notes.append(
-            f"{texts.n_unreadable} of {len(texts)} training texts are unreadable: the encoder knows"
-            " no part of them. Leave them out, or choose another encoder."
-        )
-    if data.held_out is None:
-        notes += _notes_without_held_out(recipe)
-    elif best_score is None:
-        notes.append(
-            "The held-out texts of every task (or group) show one answer alone and cannot tell"
-            " epochs apart: the last one was taken."
-        )
-    return notes
-
-
-def _notes_without_held_out(recipe: Recipe) -> list[str]:
-    notes = []
-    if recipe.training.calibration != "none":
-        notes.append(
-            "Not calibrated: training.held_out is 0, so there are no texts to fit temperature and"
-            " threshold on."
-        )
-    if recipe.training.selection == "worst_group":
-        notes.append(
-            "training.selection = worst_group chose nothing: training.held_out is 0, so the last"
-            " epoch was taken."
-        )
-    return notes
+    held_out, settings = data.held_out, recipe.training
+    found = {
+        f"{texts.n_truncated} of {len(texts)} training texts are longer than the encoder reads and"
+        f" were cut at {max(texts.lengths)} pieces.": texts.n_truncated,
+        f"{texts.n_unreadable} of {len(texts)} training texts are unreadable: the encoder knows no"
+        " part of them. Leave them out, or choose another encoder.": texts.n_unreadable,
+        "Not calibrated: training.held_out is 0, so there are no texts to fit temperature and"
+        " threshold on.": held_out is None and settings.calibration != "none",
+        "training.selection = worst_group chose nothing: training.held_out is 0, so the last epoch"
+        " was taken.": held_out is None and settings.selection == "worst_group",
+        "The held-out texts of every task (or group) show one answer alone and cannot tell epochs"
+        " apart: the last one was taken.": held_out is not None and best_score is None,
+    }
+    return [*data.notes, *(note for note, applies in found.items() if applies)]

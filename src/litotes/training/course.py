@@ -154,19 +154,24 @@ class Course(ABC):
                 f"{folder} holds a run that was stopped. Go on with --resume, or choose another"
                 " --out."
             )
-        elif found is None:
-            foreign = find_foreign_file(folder, FIRST_FILES)
-            if foreign is not None and not (folder / "recipe.json").exists():
-                raise UserError(
-                    f"{folder} holds files that are not of a run ({foreign}). Choose an empty or a"
-                    " new folder for --out."
-                )
+        elif found is None and not (folder / "recipe.json").exists():
+            refuse_foreign(folder, FIRST_FILES)
         if found is not None and not self.owns(found):
             raise UserError(
                 f"{folder} holds a run of another recipe or on other data. Choose another --out, or"
                 " start it as it was started."
             )
         return run
+
+
+def refuse_foreign(folder: Path, ours: set[str]) -> None:
+    """Refuses a folder with files of others. ours: what may lie there."""
+    foreign = folder.name if folder.is_file() else find_foreign_file(folder, ours)
+    if foreign is not None:
+        raise UserError(
+            f"{folder} holds files that are not of a run ({foreign}). Choose an empty or a new"
+            " folder for --out."
+        )
 
 
 def check_names(recipe: Any) -> None:

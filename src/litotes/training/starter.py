@@ -27,6 +27,37 @@ _MAX_PIECES = 512
 _N_STEP_TEXTS = 4000  # texts seen in all epochs together, from which a small table has learned
 
 
+_LESS = "fewer epochs, or a part of the table, take less."
+# a column's name may hold anything, and a comment ends with its line
+_HARMLESS = dict.fromkeys((*range(32), 127, 133, 8232, 8233), " ")
+_RECIPE = """\
+# {command}
+#
+# For {path}: {rows} rows, texts in {text}, labels in
+# {label}.
+# About {minutes} on two slow cores; {grows}
+# Paths are looked up from the folder in which a command is started.
+
+seed = 0
+
+[data]
+source = {source}
+{comment}
+
+[model]
+encoder = "minilm"
+head = "mean"
+
+[training]
+epochs = {epochs}  # at most; training stops when held-out texts gain nothing more
+batch_texts = 16
+learning_rate = 1e-4
+head_learning_rate = 1e-3
+freeze_below = 4  # of 6 layers; 0 trains them all, which takes four times as long
+held_out = {held_out}  # share of the training texts that chooses the epoch
+"""
+
+
 @dataclass(frozen=True)
 class Starter:
     """A recipe as TOML, its source, the minutes it takes, and the next commands."""
@@ -48,8 +79,22 @@ def make_starter(facts: TableFacts, out: Path) -> Starter:
     while epochs > 3 and _minutes(pieces, epochs) > MINUTES:
         epochs -= 1
     minutes = _minutes(pieces, epochs)
-    recipe = _write(facts, out, source, epochs=epochs, minutes=minutes, n_train=n_train)
-    return Starter(recipe, source, minutes, _commands(facts, out, source))
+    commands = _commands(facts, out, source)
+    values = {
+        "command": commands[1],
+        "path": facts.path,
+        "rows": f"{facts.n_rows:,}" + (" or more" if facts.n_rows == MAX_ROWS else ""),
+        "text": repr(facts.text.name),
+        "label": facts.label.describe(),
+        "minutes": describe_minutes(minutes),
+        "grows": _LESS if minutes > MINUTES else "it grows with the texts and the epochs.",
+        "source": _quote(source),
+        "epochs": epochs,
+        "held_out": 0.2 if n_train < 300 else 0.1,
+    }
+    harmless = {name: str(value).translate(_HARMLESS) for name, value in values.items()}
+    comment = "\n".join(line.translate(_HARMLESS) for line in _label_comment(facts))
+    return Starter(_RECIPE.format(**harmless, comment=comment), source, minutes, commands)
 
 
 def _minutes(pieces: float, epochs: int) -> float:
@@ -92,54 +137,10 @@ def _commands(facts: TableFacts, out: Path, source: str) -> tuple[str, ...]:
     return tuple(shlex.join(("litotes", *command)) for command in commands)
 
 
-def _write(
-    facts: TableFacts, out: Path, source: str, *, epochs: int, minutes: float, n_train: int
-) -> str:
-    rows = f"{facts.n_rows:,}" + (" or more" if facts.n_rows == MAX_ROWS else "")
-    held_out = 0.2 if n_train < 300 else 0.1
-    lines = [
-        f"# {_commands(facts, out, source)[1]}",
-        "#",
-        f"# For {facts.path}: {rows} rows, texts in {facts.text.name!r}, labels in",
-        f"# {facts.label.describe()}.",
-        f"# About {describe_minutes(minutes)} on two slow cores; {_grows(minutes)}",
-        "# Paths are looked up from the folder in which a command is started.",
-        "",
-        "seed = 0",
-        "",
-        "[data]",
-        f"source = {_quote(source)}",
-        *_label_comment(facts),
-        "",
-        "[model]",
-        'encoder = "minilm"',
-        'head = "mean"',
-        "",
-        "[training]",
-        f"epochs = {epochs}  # at most; training stops when held-out texts gain nothing more",
-        "batch_texts = 16",
-        "learning_rate = 1e-4",
-        "head_learning_rate = 1e-3",
-        "freeze_below = 4  # of 6 layers; 0 trains them all, which takes four times as long",
-        f"held_out = {held_out}  # share of the training texts that chooses the epoch",
-    ]
-    return "\n".join(line.translate(_HARMLESS) for line in lines) + "\n"
-
-
-# a column's name may hold anything, and a comment ends with its line
-_HARMLESS = dict.fromkeys((*range(32), 127, 133, 8232, 8233), " ")
-
-
 def describe_minutes(minutes: float) -> str:
     if minutes < 1:
         return "a minute"
     return f"{ceil(minutes)} minutes" if minutes < 90 else f"{minutes / 60:.1f} hours"
-
-
-def _grows(minutes: float) -> str:
-    if minutes > MINUTES:
-        return "fewer epochs, or a part of the table, take less."
-    return "it grows with the texts and the epochs."
 
 
 def _label_comment(facts: TableFacts) -> list[str]:

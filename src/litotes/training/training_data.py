@@ -38,24 +38,24 @@ class TrainingData:
     replaced: tuple[Example, ...] = ()
     rewritten: tuple[Example, ...] = ()
 
+    def kept_apart(self) -> list[Example]:
+        """The training texts that are held out or reserved."""
+        return [one for part in (self.held_out, self.reserved) for one in part or ()]
+
     def seen(self) -> list[Example]:
         """All texts that the model or a choice about it depends on."""
-        parts = (self.train, self.held_out, self.reserved)
-        texts = [example for part in parts if part is not None for example in part]
-        return [*texts, *self.replaced]
+        return [*self.train, *self.kept_apart(), *self.replaced]
 
     def before_rewrites(self, examples: Sequence[Example]) -> list[Example]:
         """The examples as they were before any rewrite."""
-        pairs = zip(self.rewritten, self.replaced, strict=True)
-        before = {example_key(after): old for after, old in pairs}
+        before = dict(zip(map(example_key, self.rewritten), self.replaced, strict=True))
         return [before.get(example_key(example), example) for example in examples]
 
     def facts(self, *, n_train: int) -> dict[str, Any]:
         """What a model folder says of the data. n_pairs: of the texts learned from, if any."""
+        facts = {"name": self.whole.name, "sha256": self.whole.fingerprint(), "n_train": n_train}
         n_pairs = sum(example.pair is not None for example in self.train)
-        pairs = {"n_pairs": n_pairs} if n_pairs else {}
-        sha256 = self.whole.fingerprint()
-        return {"name": self.whole.name, "sha256": sha256, "n_train": n_train, **pairs}
+        return facts | ({"n_pairs": n_pairs} if n_pairs else {})
 
     def fingerprint(self) -> str:
         """A hash of the texts learned from, chosen by and tested on."""
@@ -94,12 +94,8 @@ def unlabelled_texts(data: TrainingData, among: Corpus | None = None) -> list[Ex
     """Training texts without their labels, for which a teacher has an answer: those of the whole
     source (or of `among`) that are neither learned from by label nor kept apart.
     """
-    known = [*data.train, *data.replaced]
-    for part in (data.held_out, data.reserved):
-        known += [] if part is None else part.examples
-    known += [example for example in data.whole if example.split != "train"]
-    keys = {example_key(example) for example in known}
-    groups = {example.group for example in known} - {None}
+    known = [*data.seen(), *(one for one in data.whole if one.split != "train")]
+    keys, groups = set(map(example_key, known)), {example.group for example in known} - {None}
     others = {}
     for example in data.whole if among is None else among:
         key = example_key(example)
@@ -111,7 +107,7 @@ def unlabelled_texts(data: TrainingData, among: Corpus | None = None) -> list[Ex
 def _split(recipe: Recipe, corpus: Corpus) -> TrainingData:
     """The corpus, cleaned, in the parts that a run needs."""
     whole, notes = _clean(corpus, recipe)
-    where = recipe.data.where
+    where, settings = recipe.data.where, recipe.training
     chosen = whole.where(variety=where.variety, source=where.source, task=recipe.data.tasks)
     if "train" not in chosen.splits():
         raise UserError(
@@ -120,14 +116,15 @@ def _split(recipe: Recipe, corpus: Corpus) -> TrainingData:
         )
     # only texts with a label can teach
     train = chosen.where(split="train", task=list(chosen.tasks))
-    held_out, reserved = None, None
-    seed = recipe.seed if recipe.training.split_seed is None else recipe.training.split_seed
-    if recipe.training.reserved:
-        train, reserved = train.hold_out(recipe.training.reserved, seed=seed)
-    if recipe.training.held_out:
-        train, held_out = train.hold_out(recipe.training.held_out, seed=seed)
-    test = _test_part(chosen)
-    if test is None:
+    held_out, reserved, test = None, None, None
+    seed = recipe.seed if settings.split_seed is None else settings.split_seed
+    if settings.reserved:
+        train, reserved = train.hold_out(settings.reserved, seed=seed)
+    if settings.held_out:
+        train, held_out = train.hold_out(settings.held_out, seed=seed)
+    if any(example.labels for example in chosen if example.split != "train"):
+        test = chosen.where(split=chosen.test_split(), task=list(chosen.tasks))
+    else:
         notes.append(
             "There is no labelled test split: the model is not tested. Add test=0.2 to the source"
             " of a table, or test the model on other texts with `litotes evaluate`."
@@ -138,40 +135,29 @@ def _split(recipe: Recipe, corpus: Corpus) -> TrainingData:
 
 def _rewrite(data: TrainingData, recipe: Recipe) -> TrainingData:
     """The data with a share of the training texts changed by the recipe's rewrites."""
-    names = recipe.data.rewrites
+    names, train = recipe.data.rewrites, data.train.examples
     rewrites = [pick(REWRITES, name, "rewrite of data.rewrites called") for name in names]
-    changed, _ = rewrite_share(
-        data.train.examples, rewrites, share=recipe.data.rewrite_share, seed=recipe.seed
-    )
-    apart = _keys_apart(data)
-    examples, replaced, rewritten = [], [], []
-    for before, after in zip(data.train, changed, strict=True):
-        # a rewrite may end in a text that the model is chosen by or tested on
-        if after is before or example_key(after) in apart:
-            examples.append(before)
-            continue
-        examples.append(after)
-        replaced.append(before)
-        rewritten.append(after)
+    changed, _ = rewrite_share(train, rewrites, share=recipe.data.rewrite_share, seed=recipe.seed)
+    apart = [example for example in data.whole if example.split != "train"]
+    # a rewrite may end in a text that the model is chosen by or tested on
+    keys = set(map(example_key, [*apart, *data.kept_apart()]))
+    examples = [
+        before if example_key(after) in keys else after
+        for before, after in zip(train, changed, strict=True)
+    ]
+    pairs = zip(train, examples, strict=True)
+    replaced = [(before, after) for before, after in pairs if after is not before]
     note = (
-        f"{len(replaced)} of {len(data.train)} training texts are learned from as the rewrites"
+        f"{len(replaced)} of {len(train)} training texts are learned from as the rewrites"
         f" {', '.join(names)} change them."
     )
     return replace(
         data,
         train=replace(data.train, examples=tuple(examples)),
-        replaced=tuple(replaced),
-        rewritten=tuple(rewritten),
+        replaced=tuple(before for before, _ in replaced),
+        rewritten=tuple(after for _, after in replaced),
         notes=(*data.notes, note),
     )
-
-
-def _keys_apart(data: TrainingData) -> set[str]:
-    """Of the texts that are held out, reserved or of another split."""
-    apart = [example for example in data.whole if example.split != "train"]
-    for part in (data.held_out, data.reserved):
-        apart += [] if part is None else part.examples
-    return set(map(example_key, apart))
 
 
 def _labels_in(corpus: Corpus, task: str) -> set[Label]:
@@ -180,13 +166,25 @@ def _labels_in(corpus: Corpus, task: str) -> set[Label]:
 
 def _clean(corpus: Corpus, recipe: Recipe) -> tuple[Corpus, list[str]]:
     """The corpus with labels, leaks and texts to avoid treated as the recipe says, and notes."""
-    _check_label_words(corpus, recipe)
-    whole, mapped = _map_labels(corpus, recipe)
-    notes = [*corpus.notes, *mapped]
-    for treat in (_without_leaks, _without_avoided):
-        whole, more = treat(whole, recipe)
-        notes += more
-    if has_prefix(recipe.data.source):
+    settings, notes = recipe.data, list(corpus.notes)
+    for name, task in corpus.tasks.items():
+        # words that are no known label, beside others that are, must be mapped before training
+        if set(unknown_labels(task)) - settings.labels.get(name, {}).keys():
+            raise UserError(unknown_note(task, corpus.name))
+    for name, words in settings.labels.items():
+        labels = corpus.tasks[name].labels if name in corpus.tasks else ()
+        arrows = ", ".join(f"{word} → {words.get(word, word) or '(no label)'}" for word in labels)
+        notes.append(f"Labels of {name} in {corpus.name}: {arrows}.")
+    whole, leaked = _without_leaks(corpus.map_labels(settings.labels), settings.leaks)
+    notes += leaked
+    if settings.avoid:
+        whole, n_avoided = remove_texts_of(whole, list(map(_load_avoided, settings.avoid)))
+        names = ", ".join(source.partition(":")[0] for source in settings.avoid)
+        notes.append(
+            f"{n_avoided} training texts are, nearly or exactly, among the test texts of {names}"
+            " and were left out."
+        )
+    if has_prefix(settings.source):
         notes.append(
             "Trained on texts that begin with their source and variety (prefix=variety): it must be"
             " asked with such texts."
@@ -194,59 +192,23 @@ def _clean(corpus: Corpus, recipe: Recipe) -> tuple[Corpus, list[str]]:
     return whole, notes
 
 
-def _check_label_words(corpus: Corpus, recipe: Recipe) -> None:
-    """Words that are no known label, beside others that are, must be mapped before training."""
-    for name, task in corpus.tasks.items():
-        if set(unknown_labels(task)) - recipe.data.labels.get(name, {}).keys():
-            raise UserError(unknown_note(task, corpus.name))
-
-
-def _map_labels(corpus: Corpus, recipe: Recipe) -> tuple[Corpus, list[str]]:
-    """The corpus with its labels replaced as the recipe says, and a sentence for every task where
-    something was.
-    """
-    notes = []
-    for name, words in recipe.data.labels.items():
-        labels = corpus.tasks[name].labels if name in corpus.tasks else ()
-        arrows = ", ".join(f"{word} → {words.get(word, word) or '(no label)'}" for word in labels)
-        notes.append(f"Labels of {name} in {corpus.name}: {arrows}.")
-    return corpus.map_labels(recipe.data.labels), notes
-
-
-def _without_leaks(corpus: Corpus, recipe: Recipe) -> tuple[Corpus, list[str]]:
-    """The corpus with its leaking texts treated as the recipe says, and a sentence about them."""
+def _without_leaks(corpus: Corpus, treatment: str) -> tuple[Corpus, list[str]]:
+    """The corpus with its leaking texts dropped, kept or joined, and a sentence about them."""
     clean, n_leaks = corpus.without_leaks()
     if not n_leaks:
         return corpus, []
-    if recipe.data.leaks == "drop":
+    if treatment == "drop":
         return clean, [
             f"{n_leaks} training texts also sit in another split (under this or another task) and"
             " were dropped. Keep them with --set data.leaks=keep."
         ]
-    if recipe.data.leaks == "keep":
-        note = (
-            f"WARNING: {n_leaks} training texts also sit in another split and were kept, as told:"
-            " scores on it will be too high."
-        )
-        return corpus, [note]
+    note = f"WARNING: {n_leaks} training texts also sit in another split and were kept, as told"
+    if treatment == "keep":
+        return corpus, [f"{note}: scores on it will be too high."]
     joined, n_joined = corpus.join_labels()
     return joined, [
-        f"WARNING: {n_leaks} training texts also sit in another split and were kept, as told;"
-        f" {n_joined} of them were given labels from there: scores on it are worthless but to show"
-        " what such a leak does."
-    ]
-
-
-def _without_avoided(corpus: Corpus, recipe: Recipe) -> tuple[Corpus, list[str]]:
-    """The corpus less the training texts that are in a test to come, and a sentence about them."""
-    if not recipe.data.avoid:
-        return corpus, []
-    avoided = [_load_avoided(source) for source in recipe.data.avoid]
-    kept, n_avoided = remove_texts_of(corpus, avoided)
-    names = ", ".join(source.partition(":")[0] for source in recipe.data.avoid)
-    return kept, [
-        f"{n_avoided} training texts are, nearly or exactly, among the test texts of {names} and"
-        " were left out."
+        f"{note}; {n_joined} of them were given labels from there: scores on it are worthless but"
+        " to show what such a leak does."
     ]
 
 
@@ -260,10 +222,3 @@ def _load_avoided(source: str) -> Corpus:
             " are in data.avoid, or take them out of it (`litotes prune`: --exclude SOURCES, or"
             " --exclude none)."
         ) from error
-
-
-def _test_part(chosen: Corpus) -> Corpus | None:
-    """The labelled part of the test split; None where there is none."""
-    if not any(example.labels for example in chosen if example.split != "train"):
-        return None
-    return chosen.where(split=chosen.test_split(), task=list(chosen.tasks))

@@ -13,7 +13,7 @@ from pydantic import Field
 from torch import Tensor
 
 from litotes.core.errors import UserError
-from litotes.core.storage import find_foreign_file, is_complete
+from litotes.core.storage import is_complete
 from litotes.core.values import Example
 from litotes.data.corpus import Corpus, example_key
 from litotes.data.near_duplicates import Folds, assign_folds
@@ -27,7 +27,7 @@ from litotes.model.folder import (
     read_trained_texts,
     text_hash,
 )
-from litotes.training.course import FIRST_FILES, check_names
+from litotes.training.course import FIRST_FILES, check_names, refuse_foreign
 from litotes.training.recipe import Count, Positive, Recipe, Share, Table
 from litotes.training.training_data import TrainingData, prepare, unlabelled_texts
 
@@ -232,12 +232,8 @@ def _notes(folds: Folds, n_others: int) -> tuple[str, ...]:
 def _check_folder(out: Path) -> None:
     if is_model_folder(out) and not (out / WORK).is_dir():
         raise UserError(f"{out} already holds a model. Choose another --out.")
-    foreign = find_foreign_file(out, FIRST_FILES)
-    if foreign is not None and not (out / WORK).is_dir():
-        raise UserError(
-            f"{out} holds files that are not of a distillation ({foreign}). Choose an empty or a"
-            " new folder for --out."
-        )
+    if not (out / WORK).is_dir():
+        refuse_foreign(out, FIRST_FILES)
 
 
 def _check_recipe(recipe: DistillRecipe) -> None:
