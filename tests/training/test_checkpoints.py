@@ -71,7 +71,6 @@ def tensors() -> RunTensors:
         json.dumps({"state": STATE}),
         json.dumps({"key": 5, "state": STATE}),
         json.dumps({"key": "a", "state": STATE | {"step": "many"}}),
-        json.dumps({"key": "a", "state": STATE | {"step": -1}}),
         json.dumps({"key": "a", "state": STATE | {"history": 5}}),
         json.dumps({"key": "a", "state": STATE | {"loss_sum": None}}),
         '{"key": "a", "state": {"loss_sum": Infinity}}',

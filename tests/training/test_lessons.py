@@ -10,16 +10,21 @@ import torch
 from torch import Tensor
 
 from litotes.core.values import Example, Task
-from litotes.data.corpus import example_key
+from litotes.data.corpus import SENTIMENT, example_key
 from litotes.encoder import pretrained
 from litotes.encoder.packing import TextSet, make_text_set
 from litotes.model.checkpoint import load_model
+from litotes.model.classifier import Classifier
 from litotes.model.folder import read_trained_texts, text_hash
+from litotes.training.classification import Classification
+from litotes.training.inputs import Inputs, all_logits
 from litotes.training.lessons import Lessons
-from litotes.training.losses import TaskLosses, task_weights
+from litotes.training.losses import TaskLosses, Teacher, task_weights
+from litotes.training.objective import RunContext
 from litotes.training.processes import Processes
 from litotes.training.recipe import Recipe, TrainingSettings
 from litotes.training.run import train
+from litotes.training.trainer import Trainer
 
 MOOD = Task("mood", ("calm", "angry", "glad"))
 EXAMPLES = [
@@ -172,3 +177,27 @@ def test_a_run_learns_its_lessons_and_says_so(tiny_recipe: Recipe, tmp_path: Pat
     assert len(stated["facts"]["class_weights"]["sentiment"]) == 2
     again = train(recipe, tmp_path / "student", lessons=taught, resume=True)
     assert again.model.facts["key"] == facts["key"]
+
+
+def test_the_loop_listens_to_its_teacher(tiny_recipe: Recipe, tmp_path: Path) -> None:
+    """Texts without a label are learned from the teacher alone, and only with a share for it."""
+
+    cpu = torch.device("cpu")
+    settings = tiny_recipe.training.model_copy(
+        update={"epochs": 15, "batch_texts": 4, "learning_rate": 3e-3}
+    )
+    learned = {}
+    for share in (0.0, 1.0):
+        loaded = pretrained.load(tiny_recipe.model.encoder)
+        torch.manual_seed(0)
+        classifier = Classifier(loaded.encoder, [SENTIMENT], head="mean", dropout=0.0)
+        examples = [Example(text, {}) for text in ("great tea", "bad queue", "love it", "hate it")]
+        source = Inputs(make_text_set(examples, [SENTIMENT], loaded.tokenizer), cpu)
+        wanted = torch.tensor([[-2.0, 2.0], [2.0, -2.0]]).repeat(2, 1)
+        context = RunContext(cpu, tmp_path / str(share), "key")
+        teacher = Teacher({"sentiment": wanted}, share)
+        objective = Classification(classifier, source, settings, context, seed=0, teacher=teacher)
+        Trainer(objective, context).run()
+        learned[share] = all_logits(source, classifier)["sentiment"].argmax(-1).tolist()
+    assert learned[1.0] == [1, 0, 1, 0]
+    assert learned[0.0] != [1, 0, 1, 0]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from litotes.core.errors import UserError
 from litotes.training import run
 from litotes.training.processes import Processes
 from litotes.training.recipe import Recipe
@@ -58,24 +59,25 @@ def recipe(tiny_recipe: Recipe) -> Callable[[str], Recipe]:
 
 
 @pytest.mark.slow
-def test_a_run_is_closed_when_it_is_done(
-    recipe: Callable[[str], Recipe], events: list[str], tmp_path: Path
+@pytest.mark.parametrize(("tracker", "name"), [("mlflow", "mine"), ("tensorboard", "tensorboard")])
+def test_a_run_is_opened_told_and_closed(
+    recipe: Callable[[str], Recipe], events: list[str], tmp_path: Path, tracker: str, name: str
 ) -> None:
-    train(recipe("mlflow"), tmp_path / "mine")
-    first, line, last = events
-    assert (first, last) == ("open mine", "close mine")
-    assert line.endswith(": epoch step loss held_out")
-
-
-@pytest.mark.slow
-def test_a_writer_is_closed_when_it_is_done(
-    recipe: Callable[[str], Recipe], events: list[str], tmp_path: Path
-) -> None:
-    train(recipe("tensorboard"), tmp_path / "mine")
+    train(recipe(tracker), tmp_path / "mine")
     first, *lines, last = events
-    assert (first, last) == ("open tensorboard", "close tensorboard")
-    names = [line.partition(": ")[2] for line in lines]
-    assert names == ["epoch", "step", "loss", "held_out"]
+    assert (first, last) == (f"open {name}", f"close {name}")
+    told = " ".join(line.partition(": ")[2] for line in lines)
+    assert told == "epoch step loss held_out"
+
+
+@pytest.mark.parametrize("tracker", ["mlflow", "tensorboard"])
+def test_a_library_that_is_missing_is_a_sentence(
+    recipe: Callable[[str], Recipe], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tracker: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(UserError, match=f"pip install {tracker}"):
+        train(recipe(tracker), tmp_path / "run")
 
 
 @pytest.mark.slow

@@ -1,25 +1,23 @@
-"""`data.rewrites`: training texts with features of varieties in them."""
+"""From a corpus to the texts a run learns from, chooses by and is tested on."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from litotes.core.errors import UserError
 from litotes.core.values import Example, Task
-from litotes.data.corpus import Corpus
+from litotes.data.corpus import SARCASM, Corpus, example_key
 from litotes.data.rewrites import REWRITES
 from litotes.data.rewrites.rewrite import rewrite_share
+from litotes.encoder import pretrained
+from litotes.encoder.packing import make_text_set
 from litotes.pruning.phases import fold_recipe
+from litotes.training.classification import training_notes
 from litotes.training.recipe import Recipe
-from litotes.training.training_data import prepare, unlabelled_texts
-
-
-def test_rewrites_are_off_unless_asked_for() -> None:
-    plain = prepare(Recipe())
-    assert plain.replaced == ()
-    assert Recipe().changed(data__rewrite_share=0.3).key() == Recipe().key()
+from litotes.training.training_data import TrainingData, prepare, unlabelled_texts
 
 
 def test_a_share_of_the_training_texts_alone_is_rewritten() -> None:
@@ -91,3 +89,56 @@ def test_the_models_of_a_fold_learn_from_texts_that_were_rewritten_once() -> Non
     again = prepare(fold_recipe(recipe, 0), replace(train, examples=train.examples[::2]))
     assert again.replaced == ()
     assert all(example in train.examples for example in again.train)
+
+
+def table_of(file: Path, rows: list[str]) -> Recipe:
+    """Of a table with two tasks and a split."""
+    file.write_text("\n".join(["text,split,sentiment,sarcasm", *rows]) + "\n")
+    columns = "split=split&label.sentiment=sentiment&label.sarcasm=sarcasm"
+    return Recipe().changed(data__source=f"table:{file}?{columns}", training__held_out=0.0)
+
+
+def test_leaking_texts_are_treated_as_told(tmp_path: Path) -> None:
+    """Whatever the task under which they are in the other split."""
+    rows = [f"training text number {n},train,{n % 2},{n % 3 == 0:d}" for n in range(20)]
+    rows += [f"training text number {n},test,,{n % 2}" for n in range(3)]
+    rows += [f"test text number {n},test,{n % 2},{n % 2}" for n in range(10)]
+    recipe = table_of(tmp_path / "leaky.csv", rows)
+    for task in ("sentiment", "sarcasm"):
+        dropped = prepare(recipe.changed(data__tasks=[task]))
+        assert len(dropped.train) == 17
+        assert "3 training texts also sit in another split" in dropped.notes[0]
+    kept, joined = (prepare(recipe.changed(data__leaks=how)) for how in ("keep", "join"))
+    assert len(kept.train) == len(joined.train) == 20
+    assert kept.notes[0].startswith("WARNING: 3 training texts")
+    assert "3 of them were given labels from there" in joined.notes[0]
+    assert joined.train.examples[1].labels["sarcasm"] == "1"
+
+
+def test_one_class_is_nothing_to_learn_from(tmp_path: Path) -> None:
+    rows = [f"text {n},train,same,{n % 2}" for n in range(9)]
+    with pytest.raises(UserError, match="only 'same'.*nothing to learn"):
+        prepare(table_of(tmp_path / "flat.csv", rows))
+
+
+def kept_apart(**changes: int | None) -> list[list[str]]:
+    """The texts held out and reserved."""
+    data = prepare(Recipe().changed(training__reserved=0.2, **changes))
+    return [sorted(map(example_key, part or ())) for part in (data.held_out, data.reserved)]
+
+
+def test_seeds_keep_other_texts_apart_unless_told() -> None:
+    first = kept_apart(seed=0)
+    assert all(first)
+    assert kept_apart(seed=1) != first
+    assert kept_apart(seed=1, training__split_seed=0) == first
+
+
+def test_cut_and_unreadable_training_texts_are_counted(tiny: pretrained.Pretrained) -> None:
+    examples = tuple(Example(text, {"sarcasm": "literal"}) for text in ("x " * 300, "😀", "tea"))
+    corpus = Corpus("made", examples, {"sarcasm": SARCASM})
+    data = TrainingData(corpus, corpus, corpus, None, None, ())
+    texts = make_text_set(examples, [SARCASM], tiny.tokenizer)
+    cut, unreadable = training_notes(Recipe(), data, texts, 0.5)
+    assert cut.startswith("1 of 3 training texts are longer than the encoder reads")
+    assert unreadable.startswith("1 of 3 training texts are unreadable")
