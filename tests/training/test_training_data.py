@@ -100,24 +100,23 @@ def table_of(file: Path, rows: list[str]) -> Recipe:
 
 def test_leaking_texts_are_treated_as_told(tmp_path: Path) -> None:
     """Whatever the task under which they are in the other split."""
-    rows = [f"training text number {n},train,{n % 2},{n % 3 == 0:d}" for n in range(20)]
+    rows = [f"training text number {n},train,{n % 2},{n % 2 if n > 2 else ''}" for n in range(20)]
     rows += [f"training text number {n},test,,{n % 2}" for n in range(3)]
     rows += [f"test text number {n},test,{n % 2},{n % 2}" for n in range(10)]
     recipe = table_of(tmp_path / "leaky.csv", rows)
-    for task in ("sentiment", "sarcasm"):
-        dropped = prepare(recipe.changed(data__tasks=[task]))
-        assert len(dropped.train) == 17
-        assert "3 training texts also sit in another split" in dropped.notes[0]
+    dropped = prepare(recipe.changed(data__tasks=["sentiment"]))
+    assert len(dropped.train) == 17
+    assert "3 training texts also sit in another split" in dropped.notes[0]
     kept, joined = (prepare(recipe.changed(data__leaks=how)) for how in ("keep", "join"))
     assert len(kept.train) == len(joined.train) == 20
     assert kept.notes[0].startswith("WARNING: 3 training texts")
     assert "3 of them were given labels from there" in joined.notes[0]
-    assert joined.train.examples[1].labels["sarcasm"] == "1"
+    assert joined.train.examples[1].labels["sarcasm"] == "sarcastic"
 
 
 def test_one_class_is_nothing_to_learn_from(tmp_path: Path) -> None:
     rows = [f"text {n},train,same,{n % 2}" for n in range(9)]
-    with pytest.raises(UserError, match="only 'same'.*nothing to learn"):
+    with pytest.raises(UserError, match=r"only 'same'.*nothing to learn"):
         prepare(table_of(tmp_path / "flat.csv", rows))
 
 
