@@ -100,7 +100,6 @@ def test_a_damaged_state_is_a_sentence(content: str, tmp_path: Path) -> None:
         lambda rows: [rows[0] | {"macro_f1": "good"}],
         lambda rows: [rows[0] | {"interval": [0.5]}],
         lambda rows: [rows[0] | {"classes": None}],
-        lambda rows: [rows[0] | {"tea": 1}],
         lambda rows: [{key: rows[0][key] for key in rows[0] if key != "cell"}],
     ],
 )
