@@ -100,6 +100,14 @@ def test_a_folder_of_others_is_left_alone(tiny_recipe: Recipe, tmp_path: Path) -
         train(tiny_recipe.changed(model__separate=True), tmp_path)
 
 
+@pytest.mark.parametrize("parts", [["../elsewhere"], "sentiment", [1]])
+def test_parts_are_names(parts: object, tmp_path: Path) -> None:
+    (tmp_path / "litotes.json").write_text(json.dumps({"format": 1, "parts": parts}))
+    hash_folder(tmp_path).write(tmp_path)
+    with pytest.raises(UserError, match="parts"):
+        open_model(tmp_path)
+
+
 def test_two_models_for_one_task_are_told_apart(tiny_recipe: Recipe, tmp_path: Path) -> None:
     model = train(tiny_recipe.changed(training__epochs=1), tmp_path / "run").model
     with pytest.raises(UserError, match="Two of the models answer"):
