@@ -18,7 +18,7 @@ from litotes.encoder.packing import TextSet
 from litotes.encoder.tokenizer import Pieces
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import load_model
-from litotes.model.folder import hash_folder
+from litotes.model.folder import hash_folder, open_model
 from litotes.prediction.predictor import Predictor
 from litotes.training import held_out
 from litotes.training.recipe import Recipe
