@@ -85,9 +85,11 @@ def test_texts_to_avoid_are_asked_for_where_the_recipe_has_them_elsewhere(
     with pytest.raises(UserError, match=message):
         plan_pruning(trained_folder, "sampler", out, settings=settings)
     assert not plan_pruning(
-        trained_folder, "sampler", out, settings=settings, avoid=()
+        trained_folder, "sampler", out, settings=settings, exclude=()
     ).recipe.data.avoid
-    elsewhere = plan_pruning(trained_folder, "sampler", out, settings=settings, avoid=["contrast"])
+    elsewhere = plan_pruning(
+        trained_folder, "sampler", out, settings=settings, exclude=["contrast"]
+    )
     assert elsewhere.recipe.data.avoid == ["contrast"]
 
 
@@ -96,8 +98,10 @@ def test_a_built_in_model_is_planned_by_its_name(
 ) -> None:
     planned: list[tuple[str, tuple[str, ...] | None]] = []
 
-    def note(run: str, source: str, out: Path, *, settings: object, avoid: tuple[str, ...]) -> None:
-        planned.append((run, avoid))
+    def note(
+        run: str, source: str, out: Path, *, settings: object, exclude: tuple[str, ...]
+    ) -> None:
+        planned.append((run, exclude))
         raise UserError("enough")
 
     monkeypatch.setattr("litotes.cli.prune.plan_pruning", note)
@@ -112,7 +116,7 @@ def test_a_built_in_model_is_planned_by_its_name(
 def test_python_prunes_a_built_in_model_by_its_name_too(tmp_path: Path) -> None:
     """Whatever it was trained without: that need not be on this machine."""
     with pytest.raises(UserError, match=r"nowhere\.csv does not exist"):
-        prune("builtin", "table:nowhere.csv?text=a&label=b", tmp_path / "new", avoid=())
+        prune("builtin", "table:nowhere.csv?text=a&label=b", tmp_path / "new", exclude=())
     assert not (tmp_path / "new").exists()
 
 

@@ -202,7 +202,7 @@ def test_wrong_numbers_are_reported(wrong: str, capsys: pytest.CaptureFixture[st
 def test_options_become_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     given: list[PruneSettings] = []
 
-    def stop_here(*_: object, settings: PruneSettings, avoid: object) -> None:
+    def stop_here(*_: object, settings: PruneSettings, exclude: object) -> None:
         given.append(settings)
         raise UserError("far enough.")
 

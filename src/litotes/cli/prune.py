@@ -39,7 +39,9 @@ def prune(options: argparse.Namespace) -> None:
     pruning = {name: getattr(options, name) for name in names}
     settings = PruneSettings(**given(options, PruneSettings), options=pruning)
     out = Path(options.out or f"{options.model.rstrip('/')}-pruned")
-    plan = plan_pruning(options.model, options.data, out, settings=settings, avoid=options.exclude)
+    plan = plan_pruning(
+        options.model, options.data, out, settings=settings, exclude=options.exclude
+    )
     say(plan.notes)
     with progress() as watch:
         pruned = carry_out(plan, device=options.device, watch=watch)

@@ -61,16 +61,16 @@ def prune(
     out: str | Path,
     *,
     settings: PruneSettings | None = None,
-    avoid: Sequence[str] | None = None,
+    exclude: Sequence[str] | None = None,
     device: str | None = None,
     watch: Watch = ignore_progress,
 ) -> PruneResult:
     """Finds the fastest pruning of a dense model within a loss of macro-F1 (`settings.loss`).
 
-    avoid: sources whose texts are not learned from; None: those the model was trained without. The
+    exclude: sources excluded from training; None: those the model was trained without. The
     pruned model, if one was found, is in `out`; a search that was stopped is continued.
     """
-    plan = plan_pruning(model, data, out, settings=settings, avoid=avoid)
+    plan = plan_pruning(model, data, out, settings=settings, exclude=exclude)
     return carry_out(plan, device=device, watch=watch)
 
 

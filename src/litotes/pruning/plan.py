@@ -173,7 +173,7 @@ def plan_pruning(
     out: str | Path,
     *,
     settings: PruneSettings | None = None,
-    avoid: Sequence[str] | None = None,
+    exclude: Sequence[str] | None = None,
 ) -> PrunePlan:
     """Checks everything that would otherwise fail at the end. Its arguments are `prune`'s."""
     settings, out = settings or PruneSettings(), Path(out)
@@ -190,8 +190,8 @@ def plan_pruning(
     # the recipe of the dense run: for the same source it holds the same texts out
     held_out = trained.training.held_out
     recipe = trained.changed(data__source=data, training__held_out=held_out or 0.1)
-    if avoid is not None:
-        recipe = recipe.changed(data__avoid=list(avoid))
+    if exclude is not None:
+        recipe = recipe.changed(data__avoid=list(exclude))
     texts = prepare(recipe)
     is_same_data = dense.facts["data"]["sha256"] == texts.whole.fingerprint()
     learned_all = is_same_data and not held_out
