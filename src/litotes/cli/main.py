@@ -210,6 +210,7 @@ def add_option(
         settings |= {"action": "append", "default": []}
     elif isinstance(default, bool):
         settings["action"] = argparse.BooleanOptionalAction
+        settings["help"] += f" (default: {'yes' if default else 'no'})"
     elif default not in (None, []):
         settings["help"] += f" (default: {default})"
     if not flag.startswith("--"):
