@@ -243,19 +243,22 @@ class TaskLosses:
         self.text_weights: dict[str, Tensor] = {}  # (text,)
         self.answers: dict[str, tuple[Tensor, ...]] = {}  # a teacher's, with both factors
         for task, labels in texts.targets.items():
-            targets = labels.to(device)
-            of_texts = text_weights(targets, self.class_weights.get(task))
-            if teacher is not None:
-                # a text without a label teaches nothing, unless a teacher has an answer to it
-                *factors, of_texts = teacher.weigh(task, of_texts, has_label(targets))
-                wanted = teacher.logits[task].to(device)
-                self.answers[task] = tuple(_with_nobody(one, 0) for one in (wanted, *factors))
-            no_label = math.nan if targets.is_floating_point() else MISSING
-            self.targets[task] = _with_nobody(targets, no_label)
-            self.text_weights[task] = _with_nobody(of_texts, 0)
+            self._lay_out(task, labels.to(device))
         self.group_loss = GROUP_LOSSES[settings.groups](
             len(tasks), texts.n_groups, rate=settings.group_rate
         ).to(device)
+
+    def _lay_out(self, task: str, targets: Tensor) -> None:
+        """Keeps what the loss of a task needs of every text, and of nobody."""
+        weights = text_weights(targets, self.class_weights.get(task))  # (text,)
+        if self.teacher is not None:
+            # a text without a label teaches nothing, unless a teacher has an answer to it
+            *factors, weights = self.teacher.weigh(task, weights, has_label(targets))
+            wanted = self.teacher.logits[task].to(self.device)
+            self.answers[task] = tuple(_with_nobody(one, 0) for one in (wanted, *factors))
+        no_label = math.nan if targets.is_floating_point() else MISSING
+        self.targets[task] = _with_nobody(targets, no_label)
+        self.text_weights[task] = _with_nobody(weights, 0)
 
     def send(self, places: Sequence[int]) -> Tensor:
         """Places on the device. (text,)"""

@@ -40,15 +40,10 @@ def make_optimizer(parameters: Mapping[str, Parameter], settings: EncoderTrainin
     optimizer = OPTIMIZERS[settings.optimizer](
         groups, lr=settings.learning_rate, fused=on_cuda, capturable=on_cuda
     )
-    if on_cuda:
-        keep_rates_on_device(optimizer)
-    return optimizer
-
-
-def keep_rates_on_device(optimizer: Optimizer) -> None:
-    """A recorded step reads its learning rates where they lie."""
-    for group in optimizer.param_groups:
+    for group in optimizer.param_groups if on_cuda else ():
+        # a recorded step reads its learning rates where they lie
         group["lr"] = torch.tensor(group["lr"], device=group["params"][0].device)
+    return optimizer
 
 
 def parameter_groups(

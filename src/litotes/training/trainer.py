@@ -112,10 +112,8 @@ class Trainer:
             while not self.state.finished:
                 for batch in objective.batches(self.state.epoch)[self.state.place :]:
                     self._step(batch)
-                    is_due = (
-                        time.monotonic() - self.saved_at >= objective.settings.checkpoint_seconds
-                    )
-                    if is_due or interruption.wanted:
+                    unsaved = time.monotonic() - self.saved_at
+                    if unsaved >= objective.settings.checkpoint_seconds or interruption.wanted:
                         self._save()
                     if interruption.wanted:
                         raise Stopped(
