@@ -33,6 +33,7 @@ from litotes.encoder import pretrained
 from litotes.encoder.reshaping import rebuild_encoder
 from litotes.evaluation.scores import Result
 from litotes.exporting.export import export_models
+from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model, load_model, save_model
 from litotes.model.classifier import Classifier
 from litotes.prediction.predictor import Predictor
@@ -205,6 +206,7 @@ def _by_transformers(model: Model, device: str | None) -> Answer:
     task = next(iter(classifier.tasks))
     head: Any = classifier.heads.get_submodule(task)
     labels = classifier.tasks[task].labels
+    calibration = model.calibration.get(task, Calibration())
     padding = classifier.encoder.spec.padding_piece
     encoder = encoder.to(device or "cpu")
 
@@ -225,7 +227,9 @@ def _by_transformers(model: Model, device: str | None) -> Answer:
                 counted = live[:, :, None].to(hidden.dtype)
                 read = (hidden * counted).sum(1) / counted.sum(1)
             logits = head.output.to(hidden.device)(read)  # (text, class)
-            found += [labels[place] for place in logits.argmax(1).tolist()]
+            # by the model's own threshold, as the other lines decide
+            decided, _ = calibration.apply(logits.float().cpu().numpy())
+            found += [labels[place] for place in decided.tolist()]
         return found
 
     return answer
