@@ -306,7 +306,7 @@ class Study:
 # Means over seeds with intervals, from what each text adds to a score.
 #
 # Texts are drawn with replacement, the same for all seeds and both systems of a comparison; the
-# spread over seeds widens the interval (`litotes.evaluation.intervals`).
+# spread over seeds widens the interval (`litotes.evaluation.significance`).
 
 Floats = NDArray[np.float64]
 Combine = Callable[[Floats], Floats]
