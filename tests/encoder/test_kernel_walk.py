@@ -35,7 +35,9 @@ from litotes.model.classifier import Classifier
 from litotes.model.heads import HEADS
 
 # rows of nobody hold whatever was in memory
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::RuntimeWarning", "ignore:Conversion of an array:DeprecationWarning"
+)
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 LENGTHS = (2, 21, 40)
