@@ -165,7 +165,7 @@ class CommandParser(Parser):
             allow_abbrev=False,
         )
         self.set_defaults(command=name)
-        sections = {}
+        sections: dict[str, Any] = {}
         for title, flags in command.get("sections", {}).items():
             sections |= dict.fromkeys(flags, self.add_argument_group(title))
         for key, option in options_of(name).items():

@@ -374,7 +374,7 @@ def _ud_files(path: Path) -> dict[str, Path]:
     if not path.is_dir():
         require_file(path)
         return {"train": path}
-    found = {}
+    found: dict[str, Path] = {}
     for split, name in (("train", "train"), ("valid", "dev"), ("test", "test")):
         for ending in (".conllu.gz", ".conllu"):  # the plain file where there are both
             files = sorted(path.glob(f"*{name}*{ending}"))
