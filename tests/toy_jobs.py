@@ -121,6 +121,7 @@ def _train(job: ToyJob, n_before: int) -> None:
     from litotes.training.trainer import Interruption  # imports torch, which other jobs do without
 
     with Interruption() as interruption:
+        job.file.with_name("training").touch()  # from here on a wish to stop is heard
         while not interruption.wanted:
             time.sleep(0.02)
         job.file.with_name("saved").touch()

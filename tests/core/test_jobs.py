@@ -279,8 +279,7 @@ def test_workers_end_with_their_parent(tmp_path: Path) -> None:
 @pytest.mark.timed
 def test_ctrl_c_lets_the_training_save(tmp_path: Path) -> None:
     with driver(tmp_path, "write", "sleep", "train", "write") as parent:
-        assert wait_until((tmp_path / "2-train.begun").exists, seconds=20)
-        time.sleep(0.2)
+        assert wait_until((tmp_path / "training").exists, seconds=60)
         os.killpg(parent.pid, signal.SIGINT)  # as a terminal does it: to all of them
         told, errors = parent.communicate(timeout=20)
     assert (

