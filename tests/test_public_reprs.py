@@ -15,7 +15,7 @@ from litotes.evaluation.cross_matrix import CrossMatrix, MatrixCell
 from litotes.evaluation.evaluate import CellScores, predict_corpus
 from litotes.evaluation.scores import score, score_regression
 from litotes.exporting.export import ExportLoss, ExportResult
-from litotes.model.folder import ModelFolder
+from litotes.model.folder import Manifest, ModelFolder
 from litotes.pruning import PruneResult, PruneSettings
 from litotes.training.course import Run
 
@@ -60,7 +60,7 @@ def values(tiny_folder: Path) -> dict[str, object]:
         "PruneResult": PruneResult(PruneSettings(), (), model, (cell,) * 20),
         "ExportResult": ExportResult(tiny_folder / "model.onnx", "int8", 12, "made", (loss,) * 9),
         "ModelFolder": ModelFolder(
-            tiny_folder, {"tasks": {"mood": list(MOOD.labels)}, "a": "b" * 999}
+            tiny_folder, {"tasks": {"mood": list(MOOD.labels)}, "a": "b" * 999}, Manifest({})
         ),
     }
 

@@ -187,7 +187,7 @@ def _stopped_file(table: Path, model: Path, folder: Path) -> Path:
     try:
         out = folder / "out.csv"
         ask = TableRequest(table)
-        _stop(lambda watch: table_jobs.predict_to_file(ask, predictor, out, watch=watch), after=10)
+        _stop(lambda watch: table_jobs.predict_to_file(ask, predictor, out, watch=watch), after=4)
     finally:
         table_jobs._ROWS_OF_A_FILE = between
     return out
@@ -223,6 +223,6 @@ grid = {{ "data.where.variety" = ["en-AU", "en-UK"] }}
         "utf-8",
     )
     runs = execute(read_study(file), out, device="cpu")
-    if runs.reasons():
-        raise AssertionError(runs.reasons())
+    if runs.failures:
+        raise AssertionError(runs.failures_by_name())
     return file, out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -10,6 +9,7 @@ from types import ModuleType
 import pytest
 
 from litotes.core.storage import sha256_of
+from litotes.model.folder import Manifest
 
 pytestmark = pytest.mark.slow
 
@@ -31,15 +31,13 @@ def test_sixty_flips_are_refused_or_change_nothing(script: ModuleType, tmp_path:
     assert {file: sha256_of(file) for file in before} == before
 
 
-def test_an_answer_that_changes_is_noticed(script: ModuleType, tmp_path: Path) -> None:
-    """In a folder without a manifest, as earlier versions wrote it."""
+def test_an_answer_that_changes_is_noticed(
+    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no hash is compared, which is what the trial is there to find."""
     subject = next(script.tiny_subjects(tmp_path))
-    file = subject.folder / "litotes.json"
-    files = {
-        name: sha256_of(file.with_name(name)) for name in ("model.safetensors", "tokenizer.json")
-    }
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"format": 1, "files": files}))
-    (subject.folder / "manifest.json").unlink()
+    expected, file = subject.ask(), subject.folder / "litotes.json"
+    monkeypatch.setattr(Manifest, "check", lambda *_: None)
     place = file.read_text().index('"temperature": 1.7') + len('"temperature": ')
-    outcome, _ = script._ask_with_flip(subject, file, 8 * place + 1, subject.ask())  # 1.7 → 3.7
+    outcome, _ = script._ask_with_flip(subject, file, 8 * place + 1, expected)  # 1.7 → 3.7
     assert outcome == script.OTHER
