@@ -19,9 +19,9 @@ from bench.batching import Logits, split
 from bench.gpu.models import copy_to
 from litotes.encoder.encoder import Block, Encoder
 from litotes.encoder.layout import Batch, Layout
+from litotes.encoder.operations import TORCH
 from litotes.encoder.packing import pack
 from litotes.encoder.tokenizer import Pieces
-from litotes.encoder.torch_operations import TORCH
 from litotes.encoder.walk import Encoding, second_half
 from litotes.model.checkpoint import Model
 

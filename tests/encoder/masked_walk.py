@@ -16,8 +16,7 @@ from litotes.encoder.attention.pruning import Plan
 from litotes.encoder.encoder import Block, Encoder
 from litotes.encoder.families import EncoderSpec
 from litotes.encoder.layout import Batch, Layout
-from litotes.encoder.operations import Seen
-from litotes.encoder.torch_operations import TORCH
+from litotes.encoder.operations import TORCH, Seen
 from litotes.encoder.walk import State, second_half
 
 

@@ -8,8 +8,8 @@ from torch.nn import functional
 
 from litotes.core.errors import UserError
 from litotes.encoder.layout import Layout
+from litotes.encoder.operations import weighted_rows
 from litotes.encoder.packing import batches_without_gradients
-from litotes.encoder.torch_operations import weighted_rows
 from litotes.kernels import encode as encoding_by
 from litotes.kernels.encode import SWITCH, kernels_wanted
 

@@ -23,11 +23,11 @@ from litotes.encoder.families import (
     weight_names,
 )
 from litotes.encoder.layout import Batch, Layout
+from litotes.encoder.operations import Rows
 from litotes.encoder.packing import pack
 from litotes.encoder.pretrained import load_family_tensors, to_family_tensors
 from litotes.encoder.reshaping import rebuild_encoder
 from litotes.encoder.tokenizer import Pieces
-from litotes.encoder.torch_operations import Rows
 
 # transformers' DeBERTa scripts some functions when it is imported
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")

@@ -18,9 +18,9 @@ from litotes.encoder.attention.pruning import Plan
 from litotes.encoder.encoder import Encoder
 from litotes.encoder.families import EncoderSpec
 from litotes.encoder.layout import Batch, Layout
+from litotes.encoder.operations import FUSED, TORCH, Rows
 from litotes.encoder.packing import pack
 from litotes.encoder.tokenizer import Pieces
-from litotes.encoder.torch_operations import FUSED, TORCH, Rows
 from litotes.encoder.walk import LayerTrace, TextAttention, second_half
 
 SIZES = {

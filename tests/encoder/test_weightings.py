@@ -23,8 +23,8 @@ from litotes.core.registry import build, options_of
 from litotes.encoder.attention import WEIGHTINGS, Weighting
 from litotes.encoder.attention.top_k import BlockTopK, SelectiveSoftmax, TopK
 from litotes.encoder.layout import Layout
+from litotes.encoder.operations import TORCH, Rows
 from litotes.encoder.packing import pack
-from litotes.encoder.torch_operations import TORCH, Rows
 from litotes.kernels import encode as encoding_by
 from litotes.kernels.encode import uses_kernels
 

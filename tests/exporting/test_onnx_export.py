@@ -29,9 +29,9 @@ from litotes.core.errors import UserError
 from litotes.core.storage import sha256_of
 from litotes.encoder import pretrained
 from litotes.encoder.attention.weighting import Weighting
+from litotes.encoder.operations import TORCH
 from litotes.encoder.packing import pack
 from litotes.encoder.tokenizer import Pieces
-from litotes.encoder.torch_operations import TORCH
 from litotes.exporting.graph import Graph, Value, model_bytes
 from litotes.exporting.model_graph import build_onnx
 from litotes.model.calibration import Calibration

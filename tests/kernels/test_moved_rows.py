@@ -22,8 +22,7 @@ from torch import Tensor
 
 from litotes.encoder.attention.pruning import Cascade
 from litotes.encoder.layout import Layout
-from litotes.encoder.operations import Seen
-from litotes.encoder.torch_operations import FUSED, TORCH
+from litotes.encoder.operations import FUSED, TORCH, Seen
 from litotes.encoder.walk import State
 from litotes.kernels.selection import put_back, select, take_both
 

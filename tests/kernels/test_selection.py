@@ -21,8 +21,7 @@ from torch import Tensor
 
 from litotes.encoder.attention.pruning import Cascade
 from litotes.encoder.layout import Layout
-from litotes.encoder.operations import Seen
-from litotes.encoder.torch_operations import FUSED, TORCH, Leaving
+from litotes.encoder.operations import FUSED, TORCH, Leaving, Seen
 from litotes.encoder.walk import State
 from litotes.kernels.selection import Staying, add_received, keep_heads, select, take
 

@@ -10,9 +10,9 @@ from litotes.core.errors import UserError
 from litotes.core.values import Task
 from litotes.encoder import pretrained
 from litotes.encoder.layout import Layout
+from litotes.encoder.operations import TORCH, read_both_at_once
 from litotes.encoder.packing import pack_windows, read_whole
 from litotes.encoder.pretrained import Pretrained
-from litotes.encoder.torch_operations import TORCH, read_both_at_once
 from litotes.encoder.walk import Encoding
 from litotes.model.classifier import WordModel
 from litotes.model.heads import HEADS, WORD_HEADS, Convolution

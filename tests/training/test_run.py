@@ -538,8 +538,7 @@ def test_parameters_of_a_weighting_are_saved(
 ) -> None:
     from litotes.encoder.attention import WEIGHTINGS
     from litotes.encoder.attention.weighting import Weighting
-    from litotes.encoder.operations import Operations, Value
-    from litotes.encoder.torch_operations import TORCH
+    from litotes.encoder.operations import TORCH, Operations, Value
 
     class Tempered(Weighting):
         def __init__(self, n_attention_heads: int) -> None:

@@ -18,8 +18,8 @@ from litotes.data.corpus import Corpus
 from litotes.encoder import pretrained
 from litotes.encoder.encoder import Encoder
 from litotes.encoder.layout import Layout
+from litotes.encoder.operations import Rows
 from litotes.encoder.packing import pack
-from litotes.encoder.torch_operations import Rows
 from litotes.training.distillation import DistillRecipe, plan_distillation
 from litotes.training.distillation.distill import Point, Score, figure, measure_scores
 from litotes.training.distillation.students import (

@@ -17,8 +17,7 @@ from litotes.core.registry import build, unknown_name
 from litotes.encoder.attention import PRUNINGS, WEIGHTINGS
 from litotes.encoder.families import EncoderSpec
 from litotes.encoder.layout import Batch, Layout
-from litotes.encoder.operations import Encoding
-from litotes.encoder.torch_operations import ACTIVATIONS, TORCH
+from litotes.encoder.operations import ACTIVATIONS, TORCH, Encoding
 from litotes.encoder.walk import embed, walk, walk_layers
 
 

@@ -16,8 +16,8 @@ Pieces leave between the two halves of a layer, before the output projection and
 part, which are three quarters of its work; texts leave after a layer with an exit. What is gone
 is gone from every tensor, and never comes back.
 
-This is the only forward pass there is. `ops` computes it: with gradients (torch_operations.py),
-by kernels on a GPU, or as the nodes of an ONNX file (operations.py).
+This is the only forward pass there is. `ops` computes it: by torch with gradients (operations.py),
+by kernels on a GPU, or as the nodes of an ONNX file.
 """
 
 from __future__ import annotations

@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from litotes.encoder.layout import Layout
+from litotes.encoder.operations import FUSED
 from litotes.encoder.packing import pack
 from litotes.encoder.tokenizer import Pieces
-from litotes.encoder.torch_operations import FUSED
 from litotes.encoder.walk import TextAttention
 from litotes.explanation.attribution import Method, Question, WordWeights, by_word
 

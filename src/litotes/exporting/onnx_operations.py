@@ -33,9 +33,16 @@ from litotes.encoder.attention.entmax import Entmax
 from litotes.encoder.attention.weighting import Softmax
 from litotes.encoder.encoder import Attention, Embeddings, Encoder
 from litotes.encoder.layout import Plan
-from litotes.encoder.operations import Choice, Operations, Seen, State, Wanted
+from litotes.encoder.operations import (
+    Choice,
+    Operations,
+    Seen,
+    State,
+    Wanted,
+    lstm_weights,
+    rotary_angles,
+)
 from litotes.encoder.simplex import MOST_ROUNDS
-from litotes.encoder.torch_operations import lstm_weights, rotary_angles
 from litotes.exporting.graph import Graph, Symbol, Value
 from litotes.exporting.int8 import as_array
 from litotes.exporting.products import Products
@@ -350,6 +357,9 @@ class OnnxOperations(Operations):
         return self.graph.add(
             "LayerNormalization", self.rows(x), *numbers, axis=-1, epsilon=norm.eps
         )
+
+    def dropout(self, dropout: nn.Dropout, x: Symbol) -> Symbol:
+        return x
 
     def add(self, x: Symbol, residual: Symbol) -> Symbol:
         return self.rows(residual) + self.rows(x)

@@ -16,8 +16,7 @@ from torch import Tensor
 from litotes.core.errors import UserError
 from litotes.encoder.encoder import Encoder
 from litotes.encoder.layout import Batch, Layout
-from litotes.encoder.operations import Encoding
-from litotes.encoder.torch_operations import TORCH
+from litotes.encoder.operations import TORCH, Encoding
 from litotes.encoder.walk import Observer
 
 SWITCH = "LITOTES_KERNELS"

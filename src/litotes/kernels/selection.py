@@ -1,6 +1,6 @@
 """Selection on the device: who stays after a layer, and the rows of those who do.
 
-The same as `Leaving` (encoder/torch_operations.py), without a wait: boundaries before and after are
+The same as `Leaving` (encoder/operations.py), without a wait: boundaries before and after are
 known from lengths and plan, and a tensor may have more rows than its texts need; those are rows of
 nobody, as texts beyond the real ones are empty. A text has at most rule.LONGEST pieces.
 """
@@ -16,7 +16,7 @@ import triton.language as tl
 from torch import Tensor
 
 from litotes.encoder.attention.weighting import LONGEST
-from litotes.encoder.torch_operations import FUSED
+from litotes.encoder.operations import FUSED
 
 ROWS, COLUMNS = 16, 256
 """What a program that moves rows holds at a time."""

@@ -1,7 +1,7 @@
 """The walk's operations on a GPU: by kernels, without a wait for the device.
 
 The texts' boundaries in all layers are known beforehand (route.py), and who stays is decided on the
-device (selection.py). What is not here is torch's (encoder/torch_operations.py).
+device (selection.py). What is not here is torch's (encoder/operations.py).
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from torch.nn import functional
 from litotes.encoder.attention.weighting import LONGEST, RowRule
 from litotes.encoder.encoder import Attention, Embeddings, Encoder
 from litotes.encoder.layout import BucketLayout, Plan
-from litotes.encoder.operations import Choice, Encoding, Seen, State, Wanted
-from litotes.encoder.torch_operations import Projected, TorchOperations
+from litotes.encoder.operations import Choice, Encoding, Operations, Projected, Seen, State, Wanted
 from litotes.encoder.walk import walk
 from litotes.kernels.attention import DistanceBias, Packed, packed_attention
 from litotes.kernels.attention import Wanted as Written
@@ -208,7 +207,7 @@ class Waiting:
     n_norms: int
 
 
-class TritonOperations(TorchOperations):
+class TritonOperations(Operations):
     """Computes one route.
 
     fused: without gradients and dropout: bias and activation inside a product, residual and norm in
@@ -331,7 +330,7 @@ class TritonOperations(TorchOperations):
 
     # Pruning
 
-    def add_received(  # type: ignore[override]
+    def add_received(
         self, importance: Tensor | None, seen: Seen, factor: Tensor | None, *, by_value: bool
     ) -> Sum:
         if importance is None:
@@ -357,7 +356,7 @@ class TritonOperations(TorchOperations):
             return work()
         return self.side.run(work, *reads, device=self.route.block.device)
 
-    def keep_heads(self, state: State, seen: Seen, n: int) -> Alive:  # type: ignore[override]
+    def keep_heads(self, state: State, seen: Seen, n: int) -> Alive:
         size, before = seen.head_sizes, state.heads
         if before is None:
             n_heads = size.shape[-1]
@@ -428,7 +427,7 @@ class TritonOperations(TorchOperations):
 
     # Heads
 
-    def first_pieces(self, hidden: Tensor, texts: Stage) -> Tensor:  # type: ignore[override]
+    def first_pieces(self, hidden: Tensor, texts: Stage) -> Tensor:
         """In the last layer both what attention reads and what is added to it: gathered once."""
         if self._firsts is None or self._firsts[0] is not hidden:
             # texts beyond the real ones are empty and may begin after the last row
@@ -436,5 +435,5 @@ class TritonOperations(TorchOperations):
             self._firsts = hidden, hidden[starts]
         return self._firsts[1]
 
-    def firsts(self, texts: Stage) -> tuple[None, None]:  # type: ignore[override]
+    def firsts(self, texts: Stage) -> tuple[None, None]:
         return None, None

@@ -16,9 +16,8 @@ from litotes.core.registry import can_name_task, pick
 from litotes.core.values import Task
 from litotes.encoder.encoder import Encoder
 from litotes.encoder.layout import Batch, Layout
-from litotes.encoder.operations import Encoding
+from litotes.encoder.operations import TORCH, Encoding
 from litotes.encoder.packing import TextSet, WordBatch, batches_by_budget
-from litotes.encoder.torch_operations import TORCH
 from litotes.encoder.walk import GoOn, Observer, walk
 from litotes.kernels.encode import encode
 from litotes.model.calibration import Calibration

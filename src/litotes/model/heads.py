@@ -11,9 +11,8 @@ from typing import Any, ClassVar, Self
 from torch import Tensor, nn
 
 from litotes.core.errors import UserError
-from litotes.encoder.operations import Encoding, Operations, Texts, Value
+from litotes.encoder.operations import TORCH, Encoding, Operations, Texts, Value
 from litotes.encoder.packing import WordPlaces
-from litotes.encoder.torch_operations import TORCH
 
 
 class Head(nn.Module, ABC):

@@ -15,8 +15,7 @@ from torch import Tensor, nn
 
 from litotes.core.errors import UserError
 from litotes.encoder.attention.weighting import RowRule, Weighting
-from litotes.encoder.operations import Operations, Value
-from litotes.encoder.torch_operations import TORCH
+from litotes.encoder.operations import TORCH, Operations, Value
 
 FARTHEST = 4.6
 """The `a` at which a learned α stops, 1.01 and 1.99: beyond it the sigmoid is so flat that a head

@@ -26,8 +26,7 @@ from torch import Tensor, nn
 
 from litotes.core.errors import UserError
 from litotes.encoder.layout import Plan
-from litotes.encoder.operations import Operations, Seen, State, Value
-from litotes.encoder.torch_operations import TORCH
+from litotes.encoder.operations import TORCH, Operations, Seen, State, Value
 
 
 class Pruning(nn.Module, ABC):

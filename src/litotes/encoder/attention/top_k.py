@@ -10,8 +10,7 @@ from torch import Tensor
 
 from litotes.core.errors import UserError
 from litotes.encoder.attention.weighting import RowRule, Weighting, kept_counts
-from litotes.encoder.operations import Operations, Value
-from litotes.encoder.torch_operations import TORCH
+from litotes.encoder.operations import TORCH, Operations, Value
 
 SPARSEST = 0.95
 

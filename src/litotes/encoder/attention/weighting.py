@@ -12,8 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from litotes.encoder.operations import Operations, Value
-from litotes.encoder.torch_operations import TORCH
+from litotes.encoder.operations import TORCH, Operations, Value
 
 LONGEST = 1024
 """The most pieces a text may have for its rows to lie on the chip whole."""

@@ -36,6 +36,7 @@ from litotes.encoder import pretrained
 from litotes.encoder.encoder import Encoder
 from litotes.encoder.families import EncoderSpec
 from litotes.encoder.layout import Batch, Layout
+from litotes.encoder.operations import Rows
 from litotes.encoder.packing import TextSet, make_text_set
 from litotes.encoder.pretrained import Pretrained
 from litotes.encoder.reshaping import (
@@ -46,7 +47,6 @@ from litotes.encoder.reshaping import (
     rebuild_encoder,
 )
 from litotes.encoder.tokenizer import PieceTokenizer
-from litotes.encoder.torch_operations import Rows
 from litotes.evaluation.evaluate import predict_corpus
 from litotes.model.checkpoint import load_model
 from litotes.model.folder import is_model_folder, open_model

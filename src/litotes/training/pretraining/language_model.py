@@ -17,9 +17,9 @@ from litotes.core.registry import pick
 from litotes.core.values import MISSING
 from litotes.encoder.encoder import Encoder
 from litotes.encoder.families import FAMILIES, EncoderSpec
+from litotes.encoder.operations import ACTIVATIONS
 from litotes.encoder.packing import batches_without_gradients
 from litotes.encoder.pretrained import extra_tensors, normalise_names, to_family_tensors
-from litotes.encoder.torch_operations import ACTIVATIONS
 from litotes.evaluation.scores import N_RESAMPLES, interval
 from litotes.kernels.encode import encode
 from litotes.training.pretraining.masking import MaskedBatch, MaskedText, pack_masked

@@ -34,8 +34,7 @@ from litotes.core.registry import build, pick
 from litotes.encoder.attention import WEIGHTINGS
 from litotes.encoder.encoder import Encoder
 from litotes.encoder.layout import Batch, Layout
-from litotes.encoder.operations import Encoding
-from litotes.encoder.torch_operations import ACTIVATIONS, Rows
+from litotes.encoder.operations import ACTIVATIONS, Encoding, Rows
 from litotes.encoder.walk import Observer
 from litotes.kernels.encode import encode
 
