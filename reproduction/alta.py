@@ -27,19 +27,19 @@ import torch
 from bench.gpu_facts import gpu_facts
 from litotes.core.machine import machine
 from litotes.core.numbers import Floats, confusion, macro_f1
-from litotes.core.storage import load_json, write_json
+from litotes.core.storage import is_complete, write_json
 from litotes.evaluation.scores import interval
 from litotes.evaluation.shared_task import VARIETIES
-from litotes.training.distillation.distill import plan_students, run_all
-from litotes.training.distillation.plan import DistillPlan, DistillRecipe, plan_distillation
-from litotes.training.distillation.students import (
-    STUDENT,
-    TEST_FILE,
+from litotes.training.distillation.distill import plan_students, run_all, run_job
+from litotes.training.distillation.plan import (
+    DistillPlan,
+    DistillRecipe,
+    Job,
     Shape,
-    StudentJob,
-    run_student,
+    plan_distillation,
 )
-from litotes.training.distillation.teachers import gather_lessons, run_teacher
+from litotes.training.distillation.students import STUDENT
+from litotes.training.distillation.teachers import gather_lessons, read_answers
 
 TASKS = ("sentiment", "sarcasm")
 N_RESAMPLES = 2000
@@ -75,12 +75,12 @@ def main() -> None:
         for name, job in plan.teachers.items()
     }
     if not given.found:
-        run_all(teachers, run_teacher, n_workers=given.workers, what="teachers")
+        run_all(teachers, run_job, n_workers=given.workers, what="teachers")
         jobs = {task: make_jobs(plan, given) for task, plan in plans.items()}
         # attempt by attempt, for both tasks
         names = list(jobs[TASKS[0]])
         every = {f"{task}, {name}": jobs[task][name] for name in names for task in TASKS}
-        run_all(every, run_student, n_workers=given.workers, what="models")
+        run_all(every, run_job, n_workers=given.workers, what="models")
     found = {task: collect(plan, task, given.seeds) for task, plan in plans.items()}
     where = machine() | gpu_facts(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
     chosen = {size: choose(found, is_large=size == "large") for size in ("small", "large")}
@@ -116,7 +116,7 @@ def make_plan(given: argparse.Namespace, task: str) -> DistillPlan:
     return plan_distillation(DistillRecipe.of(content, "alta.py"), given.out / task)
 
 
-def make_jobs(plan: DistillPlan, given: argparse.Namespace) -> dict[str, StudentJob]:
+def make_jobs(plan: DistillPlan, given: argparse.Namespace) -> dict[str, Job]:
     """All models of a task by name, the slowest first."""
     lessons = gather_lessons(plan)
     first = plan_students(plan, lessons)[STUDENT]
@@ -163,11 +163,11 @@ def collect(plan: DistillPlan, task: str, n_seeds: int) -> dict[str, Any]:
     attempts: dict[str, dict[str, list[Any]]] = {}
     for name in ATTEMPTS:
         folders = [folder_of(plan, name, seed) for seed in range(n_seeds)]
-        if not all((folder / TEST_FILE).is_file() for folder in folders):
+        if not all(is_complete(folder / "answers") for folder in folders):
             continue
         own: dict[str, list[Any]] = {"predicted": [], "valid": [], "held_out": []}
         for folder in folders:
-            predicted = [int(number) for number in load_json(folder / TEST_FILE)[task]]
+            predicted = read_answers(folder / "answers").test[task].tolist()
             scores = scores_by_variety(gold, predicted, varieties)
             own["predicted"].append(predicted)
             own["valid"].append([round(scores[variety], 4) for variety in VARIETIES])

@@ -23,12 +23,11 @@ from litotes.model.folder import read_trained_texts, text_hash
 from litotes.prediction.predictor import Predictor
 from litotes.pruning import PruneSettings, prune
 from litotes.training.distillation import DistillRecipe, distill, plan_distillation
-from litotes.training.distillation.distill import DistillResult, texts_to_show
+from litotes.training.distillation.distill import DistillResult, run_job, texts_to_show
 from litotes.training.distillation.plan import DistillPlan
 from litotes.training.distillation.teachers import (
     gather_lessons,
     read_answers,
-    run_teacher,
     with_even_answers,
     with_known_prevalence,
     without_lean,
@@ -130,8 +129,8 @@ def test_a_ready_teacher_is_not_asked_about_what_it_has_learned(
 ) -> None:
     plan = plan_distillation(recipe.changed(distill__teachers=[str(ready)]), tmp_path / "student")
     (job,) = plan.teachers.values()
-    run_teacher(job, ignore_progress)
-    answered = {text_hash(job.asked[place]) for place in read_answers(job).places.tolist()}
+    run_job(job, ignore_progress)
+    answered = {text_hash(job.asked[place]) for place in read_answers(job.answers).places.tolist()}
     stated = set((ready / "trained_on.txt").read_text().split())
     assert answered
     assert {text_hash(one) for one in job.asked} - stated == answered
@@ -169,8 +168,8 @@ def test_even_a_wrong_plan_asks_no_teacher_about_its_texts(
     assert job.corpus is not None
     trained = tuple(one for one in job.corpus if one.split == "train")
     wrong = replace(job, asked=(*trained, Example("something new", {})))
-    run_teacher(wrong, ignore_progress)
-    assert read_answers(wrong).places.tolist() == [len(trained)]
+    run_job(wrong, ignore_progress)
+    assert read_answers(wrong.answers).places.tolist() == [len(trained)]
     assert not job.model_folder.exists()  # its answers are all that is kept
 
 
@@ -242,8 +241,8 @@ def test_a_label_that_no_teacher_has_seen_stays_impossible(
     ("prevalence", "words"),
     [
         ({"en-XX": {"sentiment": {"negative": 0.1}}}, "en-AU"),
-        ({"en-AU": {"tone": {"dry": 0.1}}}, "There are: sentiment"),
-        ({"en-AU": {"sentiment": {"sour": 0.1}}}, "no label of sentiment"),
+        ({"en-AU": {"tone": {"dry": 0.1}}}, "Known: sentiment"),
+        ({"en-AU": {"sentiment": {"sour": 0.1}}}, "label of sentiment"),
         ({"en-AU": {"sentiment": {"negative": 0.0}}}, "between 0 and 1"),
         ({"en-AU": {"sentiment": {"negative": 0.7, "positive": 0.4}}}, "between 0 and 1"),
         ({"en-AU": {"sentiment": {"negative": 0.7, "positive": 0.2}}}, "between 0 and 1"),

@@ -22,11 +22,10 @@ from litotes.encoder.operations import Rows
 from litotes.encoder.packing import pack
 from litotes.training.distillation import DistillRecipe, plan_distillation
 from litotes.training.distillation.distill import Point, Score, figure, measure_scores
+from litotes.training.distillation.plan import Matching, Shape
 from litotes.training.distillation.students import (
     IMITATIONS,
-    Matching,
     Relations,
-    Shape,
     aligned_texts,
     check_aligned,
     check_shapes,
@@ -159,7 +158,7 @@ def test_a_stopped_phase_ends_as_if_it_had_not_been(
         epochs=2, batch_texts=4, learning_rate=1e-3, checkpoint_seconds=0, precision="float32"
     )
     texts = tuple(Example(f"the tea {number} is great", {}) for number in range(12))
-    phase = Matching("hidden", settings, 0, "key", ((trained_folder, texts),))
+    phase = Matching("hidden", settings, 0, ((trained_folder, texts),))
     starts = [pretrained.load(str(tiny_folder), max_pieces=32) for _ in range(4)]
     before, whole, stopped, again = starts
     match_encoder(whole, phase, tmp_path / "whole", device="cpu", watch=ignore_progress)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -33,8 +32,22 @@ from litotes.core.jobs import run_jobs
 from litotes.core.json_text import read_as
 from litotes.core.machine import choose_device, machine
 from litotes.core.numbers import Counts, Floats, classes_of, macro_f1
-from litotes.core.progress import Milestone, Watch, describe_duration, ignore_progress
-from litotes.core.storage import clear_staged, locked, remove_folder, write_bytes, write_json
+from litotes.core.progress import (
+    Milestone,
+    Watch,
+    describe_duration,
+    ignore_progress,
+    prefix_watch,
+)
+from litotes.core.registry import grouped
+from litotes.core.storage import (
+    clear_staged,
+    is_complete,
+    locked,
+    remove_folder,
+    write_bytes,
+    write_json,
+)
 from litotes.core.text import one_line
 from litotes.core.values import MISSING, Example
 from litotes.data.corpus import Corpus, example_key, fraction
@@ -42,15 +55,14 @@ from litotes.encoder import pretrained
 from litotes.encoder.packing import make_text_set, targets
 from litotes.encoder.tokenizer import PieceTokenizer
 from litotes.evaluation.evaluate import CellScores
-from litotes.evaluation.scores import N_RESAMPLES, interval
+from litotes.evaluation.scores import N_RESAMPLES
 from litotes.evaluation.significance import (
     AnswerPatterns,
+    estimate_mean,
     find_patterns,
     mean_interval,
     scores_of,
-    seed_margin,
     split_draws,
-    widen_interval,
 )
 from litotes.model.checkpoint import load_model
 from litotes.model.classifier import Classifier, seconds_in_turns
@@ -58,29 +70,30 @@ from litotes.model.folder import open_model
 from litotes.training.distillation.plan import (
     DistillPlan,
     DistillRecipe,
+    Job,
+    Matching,
     plan_distillation,
-    short_hash,
 )
 from litotes.training.distillation.students import (
     BASELINE,
     STUDENT,
-    Matching,
-    StudentJob,
     check_shapes,
+    make_start,
+    match_encoder,
     plan_shapes,
-    run_student,
 )
 from litotes.training.distillation.teachers import (
+    ask,
     gather_lessons,
     lesson_notes,
     read_answers,
-    run_teacher,
     with_even_answers,
     with_known_prevalence,
 )
 from litotes.training.lessons import Lessons
 from litotes.training.processes import choose_workers
-from litotes.training.recipe import TrainingSettings
+from litotes.training.recipe import Recipe, TrainingSettings
+from litotes.training.run import train
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -98,7 +111,7 @@ class ResumableJob(Protocol):
     def is_done(self) -> bool: ...
 
 
-Job = TypeVar("Job", bound=ResumableJob)
+AnyJob = TypeVar("AnyJob", bound=ResumableJob)
 
 
 @dataclass(frozen=True)
@@ -175,10 +188,10 @@ def carry_out(
     with locked(plan.work):
         clear_staged(plan.work, below=True)
         plan = _without_needless_models(plan)
-        run_all(plan.teachers, run_teacher, n_workers=n_workers, watch=watch, what="teachers")
+        run_all(plan.teachers, run_job, n_workers=n_workers, watch=watch, what="teachers")
         lessons = gather_lessons(plan)
         students = plan_students(plan, lessons)
-        run_all(students, run_student, n_workers=n_workers, watch=watch, what="students")
+        run_all(students, run_job, n_workers=n_workers, watch=watch, what="students")
         result = _measure(plan, students, lessons, watch)
         write_json(plan.work / FINISHED, {"key": plan.key()})
         for job in plan.teachers.values():  # only their students needed the models
@@ -202,26 +215,23 @@ def _without_needless_models(plan: DistillPlan) -> DistillPlan:
     return replace(plan, teachers={name: replace(job, keep_model=False) for name, job in jobs})
 
 
-def plan_students(plan: DistillPlan, lessons: Lessons) -> dict[str, StudentJob]:
+def plan_students(plan: DistillPlan, lessons: Lessons) -> dict[str, Job]:
     """The jobs of all students, by name; the first one becomes the model folder."""
-    recipe, matching = plan.recipe.student, _matching(plan)
-    jobs = {}
+    jobs, matching, key = {}, _matching(plan), plan.key()
     for name, shape in plan_shapes(plan).items():
         is_taught = name != BASELINE
-        taught_by = (lessons.key(), "" if matching is None else matching.key) if is_taught else ()
-        key = short_hash(recipe.key(), repr(shape), *taught_by)
         folder = plan.work / "students" / f"{name.replace(' ', '-')}-{key}"
-        jobs[name] = StudentJob(
+        jobs[name] = Job(
             name=name,
-            recipe=recipe,
-            corpus=plan.corpus,
-            shape=shape,
-            lessons=lessons if is_taught else None,
-            matching=matching if is_taught else None,
-            model_folder=plan.out if name == STUDENT else folder / "model",
             folder=folder,
+            model_folder=plan.out if name == STUDENT else folder / "model",
             test=plan.data.test,
             device=plan.device,
+            recipe=plan.recipe.student,
+            corpus=plan.corpus,
+            shape=shape,
+            matching=matching if is_taught else None,
+            lessons=lessons if is_taught else None,
         )
     return jobs
 
@@ -230,7 +240,6 @@ def _matching(plan: DistillPlan) -> Matching | None:
     settings, student = plan.recipe.distill, plan.recipe.training
     if settings.match == "none":
         return None
-    shown, seed = texts_to_show(plan), plan.recipe.seed
     training = TrainingSettings(
         epochs=settings.match_epochs,
         batch_texts=student.batch_texts,
@@ -239,49 +248,80 @@ def _matching(plan: DistillPlan) -> Matching | None:
         precision=student.precision,
         checkpoint_seconds=student.checkpoint_seconds,
     )
-    names = [(str(folder), [example_key(one) for one in texts]) for folder, texts in shown]
-    key = sha256(repr((settings.match, training, seed, names)).encode()).hexdigest()[:16]
-    return Matching(settings.match, training, seed, key, shown)
+    return Matching(settings.match, training, plan.recipe.seed, texts_to_show(plan))
 
 
 def texts_to_show(plan: DistillPlan) -> tuple[tuple[Path, tuple[Example, ...]], ...]:
     """Every text, with the model folder of a teacher that was not trained on it."""
     able: dict[str, list[Path]] = {}
     examples: dict[str, Example] = {}
-    for job in plan.teachers.values():
-        for place in read_answers(job).places.tolist() if job.shows else ():
+    for job in (one for one in plan.teachers.values() if one.shows):
+        for place in read_answers(job.answers).places.tolist():
             key = example_key(job.asked[place])
             examples[key] = job.asked[place]
             able.setdefault(key, []).append(job.model_folder)
-    shown: dict[Path, list[Example]] = {}
-    for key, folders in able.items():
-        # several may show a text without labels: they take turns
-        shown.setdefault(folders[int(fraction(key) * len(folders))], []).append(examples[key])
-    return tuple((folder, tuple(texts)) for folder, texts in shown.items())
+    # several may show a text without labels: they take turns
+    shown = grouped(able, lambda key: able[key][int(fraction(key) * len(able[key]))])
+    return tuple((folder, tuple(examples[key] for key in keys)) for folder, keys in shown.items())
+
+
+def run_job(job: Job, watch: Watch) -> None:
+    """Trains, asks and tests a model, or does what is left of it."""
+    if job.is_done():
+        return
+    watch = prefix_watch(watch, job.name)
+    if job.recipe is not None:
+        train(
+            _with_start(job, job.recipe, watch),
+            job.model_folder,
+            corpus=job.corpus,
+            lessons=job.lessons,
+            device=job.device,
+            resume=True,
+            watch=watch,
+        )
+    if not is_complete(job.answers):
+        ask(job, watch)
+    if job.recipe is not None and not job.keep_model:
+        remove_folder(job.model_folder)
+
+
+def _with_start(job: Job, recipe: Recipe, watch: Watch) -> Recipe:
+    """The recipe, begun with the first weights of a student, which are made where there are none
+    yet.
+    """
+    if job.shape is None or (job.shape.is_whole and job.matching is None):
+        return recipe
+    start = job.folder / "start"
+    if not (start / "model.safetensors").is_file():  # its weights are written last
+        source = make_start(job.shape, seed=recipe.seed)
+        if job.matching is not None:
+            states = job.folder / "matching"
+            match_encoder(source, job.matching, states, device=job.device, watch=watch)
+        pretrained.save(source, start)
+    return recipe.changed(model__encoder=str(start))
 
 
 def run_all(
-    jobs: Mapping[str, Job],
-    work: Callable[[Job, Watch], None],
+    jobs: Mapping[str, AnyJob],
+    work: Callable[[AnyJob, Watch], None],
     *,
     n_workers: int,
     what: str,
     watch: Watch = ignore_progress,
 ) -> None:
     """Does all jobs that are not done; the first that fails is told when the others are done."""
-    todo = {name: job for name, job in jobs.items() if not job.is_done()}
-    if not todo:
-        return
-    failed = []
-    outcomes = run_jobs(todo, work, n_workers=n_workers, watch=watch, what=what)
+    todo, failed = {name: job for name, job in jobs.items() if not job.is_done()}, []
+    outcomes = run_jobs(todo, work, n_workers=n_workers, watch=watch, what=what) if todo else ()
     for n_done, outcome in enumerate(outcomes, start=1):
+        ended = f"{outcome.name}: {outcome.error}"
         if outcome.trace is not None:
-            raise RuntimeError(f"{outcome.name}: {outcome.error}\n{outcome.trace}")
-        if outcome.error is None:
-            took = describe_duration(outcome.seconds)
-            watch(what, n_done, len(todo), Milestone(f"{outcome.name}: done in {took}"))
-        else:
-            failed.append(f"{outcome.name}: {outcome.error}")
+            raise RuntimeError(f"{ended}\n{outcome.trace}")
+        if outcome.error is not None:
+            failed.append(ended)
+            continue
+        took = describe_duration(outcome.seconds)
+        watch(what, n_done, len(todo), Milestone(f"{outcome.name}: done in {took}"))
     if failed:
         raise UserError(f"{len(failed)} of {len(todo)} {what} failed. {failed[0]}")
 
@@ -290,7 +330,7 @@ def run_all(
 
 
 def _measure(
-    plan: DistillPlan, students: Mapping[str, StudentJob], lessons: Lessons, watch: Watch
+    plan: DistillPlan, students: Mapping[str, Job], lessons: Lessons, watch: Watch
 ) -> DistillResult:
     """Measures the frontier and writes it."""
     points = measure_points(plan, students, watch=watch)
@@ -305,42 +345,39 @@ def _measure(
 
 
 def measure_points(
-    plan: DistillPlan, students: Mapping[str, StudentJob], *, watch: Watch
+    plan: DistillPlan, students: Mapping[str, Job], *, watch: Watch
 ) -> tuple[Point, ...]:
     """A point for the teachers, the students and the baseline."""
+    kinds = {TEACHER: list(plan.teachers.values())} | {
+        name: [job] for name, job in students.items()
+    }
     models = {TEACHER: _a_teacher(plan)}
-    # of each kind those of all its models, {task: (text,)}
-    answers: dict[str, list[Mapping[str, Any]]] = {TEACHER: []}
-    answers[TEACHER] += [read_answers(job).test for job in plan.teachers.values()]
     for name, student in students.items():
         model = load_model(student.model_folder)
         models[name] = (model.classifier, model.tokenizer)
-        answers[name] = [student.test_answers()]
     texts = (plan.data.test or plan.data.train).examples[:N_TIMED]
-    timed = {}
-    for name, (classifier, tokenizer) in models.items():
-        on_device = classifier.to(choose_device(plan.device))
-        timed[name] = (on_device, make_text_set(texts, (), tokenizer))
+    timed = {
+        name: (classifier.to(choose_device(plan.device)), make_text_set(texts, (), tokenizer))
+        for name, (classifier, tokenizer) in models.items()
+    }
     seconds = seconds_in_turns(timed, what="distill: rounds", n_rounds=3, watch=watch)
     points = []
-    for name, (classifier, _) in models.items():
-        scores = measure_scores(plan.data.test, answers[name], seed=plan.recipe.seed)
-        speed = len(texts) / seconds[name]
-        points.append(_make_point(name, classifier, speed, len(answers[name]), *scores))
+    for name, jobs in kinds.items():
+        answers = [read_answers(job.answers).test for job in jobs]
+        score, by_task = measure_scores(plan.data.test, answers, seed=plan.recipe.seed)
+        classifier, _ = models[name]
+        point = Point(
+            name=name,
+            n_models=len(jobs),
+            n_layers=classifier.encoder.spec.n_layers,
+            width=classifier.encoder.spec.width,
+            n_parameters=sum(parameter.numel() for parameter in classifier.parameters()),
+            texts_per_second=len(texts) / seconds[name],
+            score=score,
+            tasks=by_task,
+        )
+        points.append(point)
     return tuple(points)
-
-
-def _make_point(
-    name: str,
-    classifier: Classifier,
-    speed: float,
-    n_models: int,
-    mean: Score | None,
-    by_task: Mapping[str, Score],
-) -> Point:
-    spec = classifier.encoder.spec
-    size = sum(parameter.numel() for parameter in classifier.parameters())
-    return Point(name, n_models, spec.n_layers, spec.width, size, speed, mean, by_task)
 
 
 def _a_teacher(plan: DistillPlan) -> tuple[Classifier, PieceTokenizer]:
@@ -357,56 +394,42 @@ def _a_teacher(plan: DistillPlan) -> tuple[Classifier, PieceTokenizer]:
 
 
 def measure_scores(
-    test: Corpus | None, models: Sequence[Mapping[str, Sequence[float]]], *, seed: int
+    test: Corpus | None, models: Sequence[Mapping[str, Any]], *, seed: int
 ) -> tuple[Score | None, dict[str, Score]]:
     """The mean over the classification tasks that all models answer, and the score of each.
 
     models: of each its labels (by number), {task: (labelled text,)}
     """
-    tasks, by_task, by_model = _answered_tasks(test, models), {}, []
-    for name, (n_classes, rows) in tasks.items():
-        gold, *labels = rows[:, rows[0] != MISSING]
-        answers = np.array(labels)  # (model, text)
-        by_model.append(scores_of(find_patterns(gold, answers, n_classes)))  # (model,)
-        ends = mean_interval(gold, answers, n_classes, seed=seed)
+    if test is None:
+        return None, {}
+    tasks, by_task, by_model = [], {}, []
+    for name, task in test.tasks.items():
+        if not task.is_choice or not all(name in answers for answers in models):
+            continue
+        has = np.array([name in example.labels for example in test])
+        labelled = [one for one in test if name in one.labels]
+        gold = targets(labelled, [task])[name].numpy()
+        labels = np.array([np.asarray(answers[name]) for answers in models])  # (model, text)
+        rows = np.full((1 + len(models), len(has)), MISSING)
+        rows[:, has] = [gold, *labels]
+        tasks.append((len(task.labels), rows))
+        by_model.append(scores_of(find_patterns(gold, labels, len(task.labels))))  # (model,)
+        ends = mean_interval(gold, labels, len(task.labels), seed=seed)
         by_task[name] = Score(float(by_model[-1].mean()), ends)
     if not tasks:
         return None, {}
-    means = np.mean(by_model, axis=0)
-    value, over_texts = float(means.mean()), interval(_resample(list(tasks.values()), seed))
-    ends = widen_interval(value, over_texts, seed_margin(means), within=(0.0, 1.0))
-    return Score(value, ends), by_task
+    found = estimate_mean(np.mean(by_model, axis=0), _resample(tasks, seed))
+    return Score(found.value, found.interval), by_task
 
 
-Rows = tuple[int, Counts]
-"""Of a task: how many classes it has; gold, then the labels of each model, for all test texts,
-MISSING where there is no label, (1 + model, text).
-"""
-
-
-def _answered_tasks(
-    test: Corpus | None, models: Sequence[Mapping[str, Sequence[float]]]
-) -> dict[str, Rows]:
-    found = {}
-    for name, task in ({} if test is None else test.tasks).items():
-        if task.is_choice and all(name in answers for answers in models):
-            examples = list(test or ())
-            has = np.array([name in example.labels for example in examples])
-            gold = targets([one for one in examples if name in one.labels], [task])[name]
-            rows = np.full((1 + len(models), len(examples)), MISSING)
-            rows[:, has] = np.vstack([gold.numpy(), *(answers[name] for answers in models)])
-            found[name] = (len(task.labels), rows)
-    return found
-
-
-def _resample(tasks: Sequence[Rows], seed: int) -> Floats:
+def _resample(tasks: Sequence[tuple[int, Counts]], seed: int) -> Floats:
     """The mean over tasks and models, on texts that are drawn with all of their labels.
 
-    (resample,)
+    tasks: of each, how many classes it has; gold, then the labels of each model, for all test
+    texts, MISSING where there is no label, (1 + model, text). (resample,)
     """
     # (task · (1 + model), pattern): few texts differ in every label and answer
-    rows = np.vstack([own for _, own in tasks])
-    columns, n = np.unique(rows, axis=1, return_counts=True)
+    columns, n = np.unique(np.vstack([rows for _, rows in tasks]), axis=1, return_counts=True)
     found = []
     for (n_classes, _), part in zip(tasks, np.split(columns, len(tasks)), strict=True):
         has = part[0] != MISSING
@@ -432,21 +455,21 @@ BASELINES = BarStyle("labels alone", GAP, fill="white", shift=-4.0)
 
 def figure(points: Sequence[Point]) -> Figure:
     """Draws every point with its name, mean over tasks."""
-    if all(point.score is None for point in points):
+    shown = [(point, point.score) for point in points if point.score is not None]
+    if not shown:
         raise UserError("A frontier needs a test split with labels: without one nothing is drawn.")
     picture = new_figure(6.4, 4.2)
     ax = picture.subplots()
-    for point in points:
-        if point.score is None:
-            continue
+    for point, score in shown:
         style = {TEACHER: TEACHERS, BASELINE: BASELINES}.get(point.name, STUDENTS)
-        place, value = point.texts_per_second, point.score.macro_f1
-        draw_bars(ax, [place], [value], [point.score.interval], style)
+        place, value = point.texts_per_second, score.macro_f1
+        draw_bars(ax, [place], [value], [score.interval], style)
+        side, align = (-11, "right") if style is BASELINES else (11, "left")
         ax.annotate(
             f"{point.name}, {point.n_parameters / 1e6:.3g} M",
             (place, value),
-            xytext=(-11 if style is BASELINES else 11, 4),
-            ha="right" if style is BASELINES else "left",
+            xytext=(side, 4),
+            ha=align,
             textcoords="offset points",
             fontsize=8,
             color=INK,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -14,12 +15,11 @@ from torch import Tensor
 
 from litotes.core.errors import UserError
 from litotes.core.storage import is_complete
-from litotes.core.values import Example
+from litotes.core.values import Example, Task
 from litotes.data.corpus import Corpus, example_key
 from litotes.data.near_duplicates import Folds, assign_folds
 from litotes.data.sources import load
 from litotes.encoder import pretrained
-from litotes.model.checkpoint import Model, load_model
 from litotes.model.folder import (
     ModelFolder,
     is_model_folder,
@@ -28,7 +28,8 @@ from litotes.model.folder import (
     text_hash,
 )
 from litotes.training.course import FIRST_FILES, check_names, refuse_foreign
-from litotes.training.recipe import Count, Positive, Recipe, Share, Table
+from litotes.training.lessons import Lessons
+from litotes.training.recipe import Count, Positive, Recipe, Share, Table, TrainingSettings
 from litotes.training.training_data import TrainingData, prepare, unlabelled_texts
 
 WORK = "distillation"
@@ -120,36 +121,68 @@ class DistillRecipe(Recipe):
 
 
 @dataclass(frozen=True)
-class TeacherJob:
-    """A teacher and the texts it is to answer.
+class Shape:
+    """The first weights of a student: an encoder by name, cut to size.
 
-    recipe, corpus: what it is trained by and on; None: the model is ready in `model_folder`.
-    asked: without those that it turns out to have been trained on. test: texts to score it on.
-    shows: whether students look at its layers. folder: where its answers are kept. label: before
-    its own progress.
+    teacher: the model folder whose encoder it is instead. fresh: its shape alone counts.
+    """
+
+    encoder: str
+    teacher: Path | None = None
+    fresh: bool = False
+    layers: int | None = None
+    width: int | None = None
+    max_pieces: int | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is the named encoder as it is."""
+        return self == Shape(self.encoder, max_pieces=self.max_pieces)
+
+
+@dataclass(frozen=True)
+class Matching:
+    """What is imitated, for how long, and which teacher's model folder shows which texts."""
+
+    kind: str
+    settings: TrainingSettings
+    seed: int
+    shown: tuple[tuple[Path, tuple[Example, ...]], ...]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A model, teacher or student, to be trained, asked and tested.
+
+    recipe, corpus: what it is trained by and on; no recipe: it is ready in `model_folder`. asked:
+    texts it is to answer, but for those that it turns out to have been trained on. tasks: those it
+    is asked about. test: texts to score it on. folder: where its answers are kept. shows: whether
+    students look at its layers. Of a student: shape, what it begins with and what it imitates
+    first; lessons, the answers it learns.
     """
 
     name: str
     folder: Path
     model_folder: Path
-    asked: tuple[Example, ...]
-    tasks: tuple[str, ...]
     test: Corpus | None
     device: str | None
     recipe: Recipe | None = None
     corpus: Corpus | None = None
+    asked: tuple[Example, ...] = ()
+    tasks: tuple[str, ...] = ()
     shows: bool = True
     keep_model: bool = True
-    label: str = ""
+    shape: Shape | None = None
+    matching: Matching | None = None
+    lessons: Lessons | None = None
 
     @property
     def answers(self) -> Path:
         return self.folder / "answers"
 
     def is_done(self) -> bool:
-        if self.keep_model and not is_model_folder(self.model_folder):
-            return False
-        return is_complete(self.answers)
+        has_model = is_model_folder(self.model_folder) or not self.keep_model
+        return has_model and is_complete(self.answers)
 
 
 @dataclass(frozen=True)
@@ -165,7 +198,7 @@ class DistillPlan:
     corpus: Corpus | None
     data: TrainingData
     others: tuple[Example, ...]
-    teachers: dict[str, TeacherJob]
+    teachers: dict[str, Job]
     device: str | None
     notes: tuple[str, ...]
 
@@ -194,29 +227,22 @@ def plan_distillation(
     recipe: DistillRecipe, out: Path, *, corpus: Corpus | None = None, device: str | None = None
 ) -> DistillPlan:
     """Checks everything that would otherwise fail at the end."""
-    _check_folder(out)
+    if not (out / WORK).is_dir():
+        if is_model_folder(out):
+            raise UserError(f"{out} already holds a model. Choose another --out.")
+        refuse_foreign(out, FIRST_FILES)
     _check_recipe(recipe)
-    data = prepare(recipe.student, corpus)
-    others, settings = _other_texts(recipe, data), recipe.distill
-    apart = [*(data.held_out or ()), *(data.reserved or ())]
+    data, settings = prepare(recipe.student, corpus), recipe.distill
+    others = _other_texts(recipe, data)
     folds = assign_folds(
         data.train.examples,
         others,
-        apart=[*apart, *(example for example in data.whole if example.split != "train")],
+        apart=[*data.kept_apart(), *(one for one in data.whole if one.split != "train")],
         n_folds=1 if settings.teachers else settings.folds,
         seed=settings.seed,
     )
-    kept = tuple(others[place] for place in folds.others)
-    plan = DistillPlan(recipe, out, corpus, data, kept, {}, device, _notes(folds, len(others)))
-    jobs = _ready_teachers(plan) if settings.teachers else _fold_teachers(plan, folds)
-    labels = [f"teacher {number} of {len(jobs)}" for number in range(1, len(jobs) + 1)]
-    labelled = zip(jobs, labels, strict=True)
-    return replace(plan, teachers={job.name: replace(job, label=own) for job, own in labelled})
-
-
-def _notes(folds: Folds, n_others: int) -> tuple[str, ...]:
     notes = []
-    if n_left_out := n_others - len(folds.others):
+    if n_left_out := len(others) - len(folds.others):
         notes.append(
             f"{n_left_out} texts without labels are nearly or exactly among the texts to choose or"
             " test by, and were left out."
@@ -226,14 +252,12 @@ def _notes(folds: Folds, n_others: int) -> tuple[str, ...]:
             "So many texts resemble one another that not all were compared: equal texts share a"
             " fold, near-equal ones may not."
         )
-    return tuple(notes)
-
-
-def _check_folder(out: Path) -> None:
-    if is_model_folder(out) and not (out / WORK).is_dir():
-        raise UserError(f"{out} already holds a model. Choose another --out.")
-    if not (out / WORK).is_dir():
-        refuse_foreign(out, FIRST_FILES)
+    kept = tuple(others[place] for place in folds.others)
+    plan = DistillPlan(recipe, out, corpus, data, kept, {}, device, tuple(notes))
+    jobs = _ready_teachers(plan) if settings.teachers else _fold_teachers(plan, folds)
+    named = (f"teacher {number} of {len(jobs)}" for number in range(1, len(jobs) + 1))
+    jobs = [replace(job, name=f"{own}, {job.name}") for job, own in zip(jobs, named, strict=True)]
+    return replace(plan, teachers={job.name: job for job in jobs})
 
 
 def _check_recipe(recipe: DistillRecipe) -> None:
@@ -244,7 +268,7 @@ def _check_recipe(recipe: DistillRecipe) -> None:
             "A distillation makes one student. Set model.separate = false, or distill one task at a"
             " time with --set data.tasks=NAME."
         )
-    if settings.teachers and (settings.teacher.model or settings.teacher.training):
+    if settings.teachers and settings.teacher != TeacherSettings():
         raise UserError(
             "[distill.teacher] is for teachers trained here, distill.teachers names ready ones."
             " Leave one of them out."
@@ -271,54 +295,56 @@ def _other_texts(recipe: DistillRecipe, data: TrainingData) -> list[Example]:
     return list({example_key(example): example for example in found}.values())
 
 
-def _fold_teachers(plan: DistillPlan, folds: Folds) -> list[TeacherJob]:
+def _fold_teachers(plan: DistillPlan, folds: Folds) -> list[Job]:
     """The jobs of every fold: trained on the other folds, asked about this one and about texts that
     are like none.
     """
     settings, train, test = plan.recipe.distill, plan.data.train, plan.data.test
-    dealt, jobs = list(zip(train, folds.train, strict=True)), []
+    dealt = list(zip(train, folds.train, strict=True))
     near = list(zip(plan.others, folds.others.values(), strict=True))
-    for fold in range(settings.folds):
-        asked = [one for one, own in dealt if own == fold]
-        asked += [one for one, own in near if own in (fold, None)]
+    looked_at = settings.match != "none" or settings.start == "teacher"
+    jobs = []
+    for fold, number in product(range(settings.folds), range(settings.teachers_a_fold)):
+        asked = tuple(one for one, own in (*dealt, *near) if own in (fold, None))
         others = [one for one, own in dealt if own != fold]
         corpus = replace(train, examples=(*others, *(test or ())), notes=())
-        numbers = range(settings.teachers_a_fold)
-        jobs += [_fold_teacher(plan, fold, number, corpus, tuple(asked)) for number in numbers]
+        recipe = plan.recipe.teacher(settings.seed + number)
+        key = short_hash(recipe.key(), corpus.fingerprint(), *map(example_key, asked))
+        folder = plan.teachers_folder / f"fold-{fold + 1}-seed-{recipe.seed}-{key}"
+        # the first of each fold shows the student its states, or gives it its layers
+        shows = number == 0 and looked_at
+        job = Job(
+            name=f"fold {fold + 1}, seed {recipe.seed}",
+            folder=folder,
+            model_folder=folder / "model",
+            test=test,
+            device=plan.device,
+            recipe=recipe,
+            corpus=corpus,
+            asked=asked,
+            tasks=tuple(train.tasks),
+            shows=shows,
+            keep_model=settings.keep_teachers or shows,
+        )
+        jobs.append(job)
     return jobs
 
 
-def _fold_teacher(
-    plan: DistillPlan, fold: int, number: int, corpus: Corpus, asked: tuple[Example, ...]
-) -> TeacherJob:
-    settings = plan.recipe.distill
-    recipe = plan.recipe.teacher(settings.seed + number)
-    key = short_hash(recipe.key(), corpus.fingerprint(), *map(example_key, asked))
-    folder = plan.teachers_folder / f"fold-{fold + 1}-seed-{recipe.seed}-{key}"
-    # the first of each fold shows the student its states, or gives it its layers
-    shows = number == 0 and (settings.match != "none" or settings.start == "teacher")
-    return TeacherJob(
-        f"fold {fold + 1}, seed {recipe.seed}",
-        folder,
-        folder / "model",
-        asked,
-        tuple(plan.data.train.tasks),
-        plan.data.test,
-        plan.device,
-        recipe=recipe,
-        corpus=corpus,
-        shows=shows,
-        keep_model=settings.keep_teachers or shows,
-    )
-
-
-def _ready_teachers(plan: DistillPlan) -> list[TeacherJob]:
+def _ready_teachers(plan: DistillPlan) -> list[Job]:
     """A job for each model folder that was named; what it cannot teach is refused now."""
     everything = (*plan.data.train.examples, *plan.others)
-    jobs = [
-        _ready_teacher(plan, number, name, everything)
-        for number, name in enumerate(plan.recipe.distill.teachers, start=1)
-    ]
+    # rewritten texts are asked only where their first wording is new to the model, too
+    before, jobs = plan.data.before_rewrites(everything), []
+    for teacher in map(open_model, plan.recipe.distill.teachers):
+        tasks = _taught_tasks(teacher, plan.data.train.tasks)
+        unseen = set(unseen_places(teacher.path, before))
+        pairs = enumerate(zip(everything, before, strict=True))
+        asked = tuple(now for place, (now, then) in pairs if now is then or place in unseen)
+        hashes = [digest for part in teacher.models for digest in part.stated_hashes.values()]
+        key = short_hash(*hashes, *map(example_key, asked))
+        name, test = teacher.path.name, plan.data.test
+        folder = plan.teachers_folder / f"{name}-{key}"
+        jobs.append(Job(name, folder, teacher.path, test, plan.device, asked=asked, tasks=tasks))
     if not any(unseen_places(job.model_folder, job.asked) for job in jobs):
         raise UserError(
             f"The teachers were trained on all {len(everything)} texts, and must not teach those."
@@ -328,56 +354,40 @@ def _ready_teachers(plan: DistillPlan) -> list[TeacherJob]:
     return jobs
 
 
-def _ready_teacher(
-    plan: DistillPlan, number: int, name: str, everything: Sequence[Example]
-) -> TeacherJob:
-    teacher = open_model(name)
-    tasks = _tasks_of(teacher.models, plan, str(teacher))
-    # rewritten texts are asked only where their first wording is new to the model, too
-    before = plan.data.before_rewrites(everything)
-    unseen = set(unseen_places(teacher.path, before))
-    pairs = enumerate(zip(everything, before, strict=True))
-    asked = tuple(now for place, (now, then) in pairs if now is then or place in unseen)
-    hashes = [digest for part in teacher.models for digest in part.stated_hashes.values()]
-    key = short_hash(*hashes, *map(example_key, asked))
-    folder = plan.teachers_folder / f"{teacher.path.name}-{key}"
-    label = f"{number}, {teacher.path.name}"
-    return TeacherJob(label, folder, teacher.path, asked, tasks, plan.data.test, plan.device)
-
-
-def _tasks_of(teacher: Sequence[ModelFolder], plan: DistillPlan, where: str) -> tuple[str, ...]:
+def _taught_tasks(teacher: ModelFolder, tasks: Mapping[str, Task]) -> tuple[str, ...]:
     """The student's tasks that a teacher's models answer, with the same labels."""
-    tasks, answered = plan.data.train.tasks, []
-    for part in teacher:
-        model = load_model(part)
-        for name, task in model.classifier.tasks.items():
-            if name not in tasks:
-                continue
-            if tasks[name].labels != task.labels:
-                theirs, own = (", ".join(one.labels) or "a number" for one in (task, tasks[name]))
-                raise UserError(
-                    f"{where} answers {name} with {theirs}, the student with {own}. Choose a"
-                    " teacher with the same labels."
-                )
-            class_weights_of(model, name)
-            answered.append(name)
+    answered = []
+    for part, task in ((one, task) for one in teacher.models for task in one.tasks.values()):
+        if task.name not in tasks:
+            continue
+        if (own := tasks[task.name]).labels != task.labels:
+            theirs, ours = (", ".join(one.labels) or "a number" for one in (task, own))
+            raise UserError(
+                f"{teacher} answers {task.name} with {theirs}, the student with {ours}. Choose a"
+                " teacher with the same labels."
+            )
+        class_weights_of(part.description["facts"], task)
+        answered.append(task.name)
     if not answered:
         raise UserError(
-            f"{where} answers none of {', '.join(tasks)}. Choose a teacher of these tasks."
+            f"{teacher} answers none of {', '.join(tasks)}. Choose a teacher of these tasks."
         )
     return tuple(answered)
 
 
-def class_weights_of(model: Model, task: str) -> Tensor | None:
-    """The weights that the classes of a task had in a model's training; None for a regression."""
-    if model.classifier.tasks[task].multi_label:
+def class_weights_of(facts: Mapping[str, Any], task: Task) -> Tensor | None:
+    """The weights that the classes of a task had in a model's training; None for a regression.
+
+    facts: those of the model.
+    """
+    if task.multi_label:
         raise UserError(
-            f"A teacher may give {task} several labels, which a student cannot learn from it yet:"
-            " leave it out with data.tasks."
+            f"A teacher may give {task.name} several labels, which a student cannot learn from it"
+            " yet: leave it out with data.tasks."
         )
-    if model.classifier.tasks[task].is_regression:
+    if task.is_regression:
         return None
-    stated = model.facts.get("class_weights", {}).get(task)
+    stated = facts.get("class_weights", {}).get(task.name)
     if stated is None:
         raise UserError(
             "A teacher does not say how its classes were weighted, by which its answers lean."

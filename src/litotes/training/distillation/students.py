@@ -1,4 +1,4 @@
-"""Students: their first weights, what they may imitate before they learn answers, their training.
+"""Students: their first weights, and what they may imitate before they learn answers.
 
 The first weights are those of an encoder by name or of a teacher, cut to size. An encoder may then
 learn to compute as its teachers do; every text is shown by a teacher that was not trained on it:
@@ -25,13 +25,10 @@ import torch
 from torch import Tensor, nn
 
 from litotes.core.errors import UserError
-from litotes.core.json_text import read_as
 from litotes.core.machine import choose_device
 from litotes.core.numbers import counted
 from litotes.core.progress import Watch, prefix_watch
-from litotes.core.storage import write_json
 from litotes.core.values import Example
-from litotes.data.corpus import Corpus
 from litotes.encoder import pretrained
 from litotes.encoder.encoder import Encoder
 from litotes.encoder.families import EncoderSpec
@@ -47,44 +44,17 @@ from litotes.encoder.reshaping import (
     rebuild_encoder,
 )
 from litotes.encoder.tokenizer import PieceTokenizer
-from litotes.evaluation.evaluate import predict_corpus
 from litotes.model.checkpoint import load_model
-from litotes.model.folder import is_model_folder, open_model
-from litotes.prediction.predictor import Predictor
-from litotes.training.distillation.plan import DistillPlan
-from litotes.training.lessons import Lessons
+from litotes.model.folder import open_model
+from litotes.training.distillation.plan import DistillPlan, Matching, Shape
 from litotes.training.objective import Objective, RunContext, derive_seed
-from litotes.training.recipe import Recipe, TrainingSettings
-from litotes.training.run import train
 from litotes.training.trainer import Trainer
 
 STUDENT, BASELINE = "student", "baseline"
-TEST_FILE = "test.json"
-"""Its labels for the test texts; written last."""
 N_COMPARED = 200
 """Texts that show whether two tokenizers agree."""
 _FRESH_SPREAD = 0.02
 """The standard deviation of random weights (Devlin et al. 2019)."""
-
-
-@dataclass(frozen=True)
-class Shape:
-    """The first weights of a student: an encoder by name, cut to size.
-
-    teacher: the model folder whose encoder it is instead. fresh: its shape alone counts.
-    """
-
-    encoder: str
-    teacher: Path | None = None
-    fresh: bool = False
-    layers: int | None = None
-    width: int | None = None
-    max_pieces: int | None = None
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether it is the named encoder as it is."""
-        return self == Shape(self.encoder, max_pieces=self.max_pieces)
 
 
 def plan_shapes(plan: DistillPlan) -> dict[str, Shape]:
@@ -265,17 +235,6 @@ IMITATIONS: dict[str, type[Imitation]] = {
 
 
 @dataclass(frozen=True)
-class Matching:
-    """What is imitated, for how long, and which teacher's model folder shows which texts."""
-
-    kind: str
-    settings: TrainingSettings
-    seed: int
-    key: str
-    shown: tuple[tuple[Path, tuple[Example, ...]], ...]
-
-
-@dataclass(frozen=True)
 class ShownTexts:
     """A teacher's encoder, and the same texts in its pieces and in the student's."""
 
@@ -353,9 +312,7 @@ def match_encoder(
     encoder.to(chosen)
     torch.manual_seed(derive_seed(matching.seed, "maps"))
     imitation = IMITATIONS[matching.kind](encoder.spec, shown[0].teacher.spec).to(chosen)
-    context = RunContext(
-        chosen, folder, matching.key, watch=prefix_watch(watch, f"matching {matching.kind}")
-    )
+    context = RunContext(chosen, folder, watch=prefix_watch(watch, f"matching {matching.kind}"))
     trainer = Trainer(Imitating(encoder, imitation, shown, matching, context), context)
     trainer.run(resume=True)
     trainer.checkpoints.clear()
@@ -383,62 +340,3 @@ def aligned_texts(
         for example, mine, theirs in read
         if (len(mine.pieces.ids), mine.words) == (len(theirs.pieces.ids), theirs.words)
     ]
-
-
-# Training
-
-
-@dataclass(frozen=True)
-class StudentJob:
-    """A student to train. folder: where its first weights and its answers to the test are kept."""
-
-    name: str
-    recipe: Recipe
-    corpus: Corpus | None
-    shape: Shape
-    lessons: Lessons | None
-    matching: Matching | None
-    model_folder: Path
-    folder: Path
-    test: Corpus | None
-    device: str | None
-
-    @property
-    def test_file(self) -> Path:
-        return self.folder / TEST_FILE
-
-    def is_done(self) -> bool:
-        return is_model_folder(self.model_folder) and self.test_file.is_file()
-
-    def test_answers(self) -> dict[str, list[int | float]]:
-        """Its labels (by number) for the test texts of each task."""
-        advice = "Delete it to test the student again."
-        return read_as(self.test_file, dict[str, list[int | float]], advice=advice)
-
-
-def run_student(job: StudentJob, watch: Watch) -> None:
-    """Trains and tests a student, or does what is left of it."""
-    watch, recipe, device = prefix_watch(watch, job.name), job.recipe, job.device
-    if not job.shape.is_whole or job.matching is not None:
-        start = job.folder / "start"
-        if not (start / "model.safetensors").is_file():  # its weights are written last
-            source = make_start(job.shape, seed=recipe.seed)
-            if job.matching is not None:
-                states = job.folder / "matching"
-                match_encoder(source, job.matching, states, device=device, watch=watch)
-            pretrained.save(source, start)
-        recipe = recipe.changed(model__encoder=str(start))
-    run = train(
-        recipe,
-        job.model_folder,
-        corpus=job.corpus,
-        device=device,
-        resume=True,
-        watch=watch,
-        lessons=job.lessons,
-    )
-    answers = {}
-    if job.test is not None:
-        found = predict_corpus(Predictor(run.model, device=device), job.test, watch=watch)
-        answers = {task: own.predicted().tolist() for task, own in found.items()}
-    write_json(job.test_file, answers)

@@ -17,9 +17,10 @@ reviews, where one in twenty may be.
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
@@ -28,38 +29,39 @@ from torch import Tensor
 from litotes.core.errors import UserError
 from litotes.core.machine import choose_device
 from litotes.core.numbers import counted
-from litotes.core.progress import Watch, prefix_watch
-from litotes.core.storage import is_complete, remove_folder, write_folder
-from litotes.core.values import Example, Task
+from litotes.core.progress import Watch
+from litotes.core.registry import grouped, pick
+from litotes.core.storage import remove_folder, write_folder
+from litotes.core.values import Task
 from litotes.data.corpus import example_key
 from litotes.data.sources import load
 from litotes.encoder.packing import make_text_set
 from litotes.encoder.pretrained import read_tensors
 from litotes.evaluation.evaluate import predict_corpus
-from litotes.model.checkpoint import Model, load_model
+from litotes.model.checkpoint import load_model
 from litotes.model.folder import open_model
 from litotes.prediction.predictor import Predictor
 from litotes.training.distillation.plan import (
     DistillPlan,
-    TeacherJob,
+    Job,
     class_weights_of,
     unseen_places,
 )
 from litotes.training.inputs import Inputs, all_logits
 from litotes.training.lessons import Answers, Lessons
-from litotes.training.run import train
 
 NEUTRAL = "neutral"
+_NAMED = "{} in distill.prevalence called"
 _FILE = "answers.safetensors"
 
 
 @dataclass(frozen=True)
-class TeacherAnswers:
-    """What a teacher answered.
+class GivenAnswers:
+    """What a model answered.
 
-    places: of the texts answered, in `TeacherJob.asked` (text,). probabilities: without any lean,
-    {task: (text, class)}; a number for a regression. test: its labels for the test texts of each
-    task, {task: (text,)}.
+    places: of the texts answered, in `Job.asked` (text,). probabilities: without any lean, {task:
+    (text, class)}; a number for a regression. test: its labels (by number) for the test texts of
+    each task, {task: (text,)}.
     """
 
     places: Tensor
@@ -67,62 +69,34 @@ class TeacherAnswers:
     test: Mapping[str, Tensor]
 
 
-def run_teacher(job: TeacherJob, watch: Watch) -> None:
-    """Trains, asks and tests a teacher, or does what is left of it."""
-    if job.is_done():
-        return
-    if job.label:
-        watch = prefix_watch(watch, job.label)
-    if job.recipe is not None:
-        folder, corpus = job.model_folder, job.corpus
-        train(job.recipe, folder, corpus=corpus, device=job.device, resume=True, watch=watch)
-    if not is_complete(job.answers):
-        if job.answers.exists():
-            remove_folder(job.answers)
-        tensors = _ask(job, watch)
-        write_folder(job.answers, lambda folder: save_file(tensors, folder / _FILE))
-    if job.recipe is not None and not job.keep_model:
-        remove_folder(job.model_folder)
-
-
-def read_answers(job: TeacherJob) -> TeacherAnswers:
-    """The answers that a finished job has left."""
-    tensors = read_tensors(job.answers / _FILE)
-    by_kind: dict[str, dict[str, Tensor]] = {"places": {}, "answers": {}, "test": {}}
-    for name, tensor in tensors.items():
-        kind, _, task = name.partition("/")
-        by_kind[kind][task] = tensor
-    return TeacherAnswers(tensors["places"], by_kind["answers"], by_kind["test"])
-
-
-def _ask(job: TeacherJob, watch: Watch) -> dict[str, Tensor]:
-    """The tensors of the file of answers."""
-    places = unseen_places(job.model_folder, job.asked)
-    asked = [job.asked[place] for place in places]
+def ask(job: Job, watch: Watch) -> None:
+    """Asks and tests the models of a job, and keeps what they answer."""
+    places = unseen_places(job.model_folder, job.asked) if job.asked else []
+    asked, device = [job.asked[place] for place in places], choose_device(job.device)
     models = [load_model(part) for part in open_model(job.model_folder).models]
     tensors = {"places": torch.tensor(places, dtype=torch.long)}
     for model in models if asked else ():
-        for task, answers in _ask_model(model, asked, job, watch).items():
-            tensors[f"answers/{task}"] = answers.contiguous()
+        inputs = Inputs(make_text_set(asked, (), model.tokenizer), device)
+        logits = all_logits(inputs, model.classifier.to(device), watch=watch, what="answers")
+        for task in logits.keys() & set(job.tasks):
+            weights = class_weights_of(model.facts, model.classifier.tasks[task])
+            tensors[f"answers/{task}"] = without_lean(logits[task], weights).contiguous()
     if job.test is not None:
         predictor = Predictor(*models, device=job.device)
         for task, found in predict_corpus(predictor, job.test, watch=watch).items():
             tensors[f"test/{task}"] = torch.from_numpy(found.predicted())
-    return tensors
+    if job.answers.exists():  # damaged
+        remove_folder(job.answers)
+    write_folder(job.answers, lambda folder: save_file(tensors, folder / _FILE))
 
 
-def _ask_model(
-    model: Model, asked: Sequence[Example], job: TeacherJob, watch: Watch
-) -> dict[str, Tensor]:
-    """What a model holds for likely, for the student's tasks. {task: (text, class)}"""
-    device = choose_device(job.device)
-    inputs = Inputs(make_text_set(asked, (), model.tokenizer), device)
-    logits = all_logits(inputs, model.classifier.to(device), watch=watch, what="answers")
-    return {
-        task: without_lean(own, class_weights_of(model, task))
-        for task, own in logits.items()
-        if task in job.tasks
-    }
+def read_answers(folder: Path) -> GivenAnswers:
+    """The answers that a finished job has left in its folder of answers."""
+    by_kind: dict[str, dict[str, Tensor]] = {"places": {}, "answers": {}, "test": {}}
+    for name, tensor in read_tensors(folder / _FILE).items():
+        kind, _, task = name.partition("/")
+        by_kind[kind][task] = tensor
+    return GivenAnswers(by_kind["places"][""], by_kind["answers"], by_kind["test"])
 
 
 def without_lean(logits: Tensor, weights: Tensor | None) -> Tensor:
@@ -158,14 +132,13 @@ def gather_lessons(plan: DistillPlan) -> Lessons:
 
 def mean_answers(plan: DistillPlan) -> Answers:
     """{task: {key of a text: (class,)}}"""
-    collected: dict[str, dict[str, list[Tensor]]] = {}
+    collected: dict[str, dict[str, list[Tensor]]] = defaultdict(lambda: defaultdict(list))
     for job in plan.teachers.values():
-        given = read_answers(job)
+        given = read_answers(job.answers)
         keys = [example_key(job.asked[place]) for place in given.places.tolist()]
         for task, probabilities in given.probabilities.items():
-            by_text = collected.setdefault(task, {})
             for key, row in zip(keys, probabilities, strict=True):
-                by_text.setdefault(key, []).append(row)
+                collected[task][key].append(row)
     return {
         task: {key: tuple(torch.stack(rows).mean(0).tolist()) for key, rows in by_text.items()}
         for task, by_text in collected.items()
@@ -200,50 +173,31 @@ def with_known_prevalence(answers: Answers, plan: DistillPlan) -> Answers:
     states for their source; where there is no answer, these shares themselves.
     """
     found = {task: dict(by_text) for task, by_text in answers.items()}
-    train, everything = plan.data.train, (*plan.data.train, *plan.others)
+    train = plan.data.train
+    tasks = {name: task for name, task in train.tasks.items() if not task.is_regression}
+    texts = grouped((*train, *plan.others), lambda one: str(one.source))
     for source, by_task in plan.recipe.distill.prevalence.items():
-        texts = {example_key(one): None for one in everything if one.source == source}
-        if not texts:
-            sources = sorted({str(one.source) for one in everything})
-            raise UserError(
-                f"distill.prevalence names the source {source!r}, of which there are no texts to"
-                f" learn from. There are: {', '.join(sources)}."
-            )
+        keys = set(map(example_key, pick(texts, source, _NAMED.format("source"))))
         for name, given in by_task.items():
-            labelled = {example_key(one) for one in train if name in one.labels}
-            known = stated_shares(_task_of(plan, name), given)
-            counts = Counter(one.labels[name] for one in train if name in one.labels)
-            learned = [counts[label] / counts.total() for label in train.tasks[name].labels]
-            by_text = found.setdefault(name, {})
+            task = pick(tasks, name, _NAMED.format("task"))
+            known, by_text = stated_shares(task, given), found.setdefault(name, {})
+            labelled = [one for one in train if name in one.labels]
+            counts = Counter(one.labels[name] for one in labelled)
+            learned = [counts[label] / len(labelled) for label in task.labels]
             # a text may come twice: with the label of another task, or in two sources of texts
-            for key in [key for key in texts if key not in labelled]:
+            for key in keys.difference(map(example_key, labelled)):
                 before = by_text.get(key)
                 by_text[key] = known if before is None else move_answer(before, known, learned)
     return found
 
 
-def _task_of(plan: DistillPlan, name: str) -> Task:
-    known = {one.name: one for one in plan.data.train.tasks.values() if not one.is_regression}
-    if name not in known:
-        raise UserError(
-            f"distill.prevalence states shares of {name}, which is not a task with labels here."
-            f" There are: {', '.join(known)}."
-        )
-    return known[name]
-
-
 def stated_shares(task: Task, given: Mapping[str, float]) -> tuple[float, ...]:
     """The stated shares in the order of the labels; what is left goes to the others alike."""
-    unknown = [label for label in given if label not in task.labels]
-    if unknown:
-        raise UserError(
-            f"distill.prevalence states a share of {unknown[0]!r}, which is no label of"
-            f" {task.name}. Its labels: {', '.join(task.labels)}."
-        )
+    for label in given:
+        pick(dict.fromkeys(task.labels), label, _NAMED.format(f"label of {task.name}"))
     left, n_others = 1 - sum(given.values()), len(task.labels) - len(given)
-    is_whole = math.isclose(left, 0, abs_tol=1e-9)
-    are_shares = all(0 < share < 1 for share in given.values())
-    if not are_shares or is_whole != (n_others == 0) or left < 0 < n_others:
+    is_possible = left > 1e-9 if n_others else math.isclose(left, 0, abs_tol=1e-9)
+    if not is_possible or not all(0 < share < 1 for share in given.values()):
         raise UserError(
             f"The shares of {task.name} in distill.prevalence must lie between 0 and 1 and leave"
             " something for the labels that are not named."
@@ -262,12 +216,14 @@ def move_answer(
 
 def lesson_notes(plan: DistillPlan, lessons: Lessons) -> list[str]:
     """Which texts learn from their label alone."""
-    notes, train = [], plan.data.train
-    for task in train.tasks:
-        answered = lessons.answers.get(task, {})
-        if n_without := sum(example_key(one) not in answered for one in train):
-            notes.append(
-                f"{n_without} of {len(train)} training texts learn {task} from their label alone:"
-                " every teacher of it was trained on them."
-            )
-    return notes
+    train = plan.data.train
+    n_without = {
+        task: sum(example_key(one) not in lessons.answers.get(task, {}) for one in train)
+        for task in train.tasks
+    }
+    return [
+        f"{n} of {len(train)} training texts learn {task} from their label alone: every teacher of"
+        " it was trained on them."
+        for task, n in n_without.items()
+        if n
+    ]
