@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -31,7 +32,7 @@ from litotes.data.corpus import Cell, cell_of
 from litotes.data.labels import annotator_kappa
 from litotes.evaluation.evaluate import Predictions, TaskPredictions, kind_of_answer
 from litotes.evaluation.reliability import ece_by_chance, reliability
-from litotes.evaluation.scores import Bools, Interval, Result, f1_interval
+from litotes.evaluation.scores import Bools, Interval, Result
 from litotes.evaluation.shares import (
     hybrid_interval,
     normal_power,
@@ -41,17 +42,16 @@ from litotes.evaluation.shares import (
     two_sided,
 )
 from litotes.evaluation.significance import (
+    ROUNDING,
     AnswerPatterns,
     Estimate,
     Tested,
     correct,
+    estimate_mean,
     find_patterns,
     interval_over_texts,
     scores_of,
-    seed_margin,
-    split_draws,
     text_bootstrap,
-    widen_interval,
 )
 
 COLUMNS = ("variety", "source", "cell", "split", "group")
@@ -155,40 +155,34 @@ def find_gaps(
     predictions: Predictions, columns: Sequence[str], *, corpus: str = "", seed: int = 0
 ) -> Gaps:
     """columns: of COLUMNS. corpus: its name, by which annotators' agreement is known."""
-    found: list[Gaps] = []
     notes: list[str] = []
+    found = []
     for result in predictions.values():
-        task = result.task
-        if not task.is_choice:
-            kind = kind_of_answer(task)
-            notes.append(f"{task.name} is answered with {kind}: its gaps are not tested.")
+        if not result.task.is_choice:
+            kind = kind_of_answer(result.task)
+            notes.append(f"{result.task.name} is answered with {kind}: its gaps are not tested.")
             continue
         answers, sure = result.predicted()[None, None], result.confidence()[None, None]
-        whole = Answered(result.gold(), answers, sure, task.labels)
+        whole = Answered(result.gold(), answers, sure, result.task.labels)
         for column in columns:
             parts = _split(result, column, notes)
-            if len(parts) < 2:
-                continue
-            people = {}
-            for name, own in parts.items():
-                varieties = {one.variety for one in result.only(own.tolist()).examples}
-                variety = varieties.pop() if len(varieties) == 1 else None
-                people[name] = annotator_kappa(corpus, task.name, str(variety)) or None
-            found.append(whole.by_group((task.name, column), parts, people, seed=seed))
-    if not any(result.task.is_choice for result in predictions.values()):
-        raise UserError(f"There are no gaps to test: {' '.join(notes)}")
+            if len(parts) > 1:
+                people = {name: _kappa_of(result.only(own), corpus) for name, own in parts.items()}
+                place = result.task.name, column
+                found.append(whole.by_group(place, parts, people, seed=seed))
     if not found:
-        wanted = ", ".join(columns)
         raise UserError(
-            f"There are no two groups of {FEWEST} texts or more by {wanted}: nothing to compare."
-            " Choose another column with --by."
+            f"There are no two groups of {FEWEST} texts or more by {', '.join(columns)}: nothing to"
+            f" compare. {' '.join(notes)} Choose another column with --by."
         )
-    return Gaps(
-        tuple(group for one in found for group in one.groups),
-        tuple(spread for one in found for spread in one.spreads),
-        tuple(correct([gap for one in found for gap in one.gaps])),
-        tuple(notes),
-    )
+    groups, spreads, gaps = (tuple(chain(*parts)) for parts in zip(*found, strict=True))
+    return Gaps(groups, spreads, tuple(correct(gaps)), tuple(notes))
+
+
+def _kappa_of(part: TaskPredictions, corpus: str) -> float | None:
+    """Annotators' agreement on the texts of a group, known where they are of one variety."""
+    varieties = {str(example.variety) for example in part.examples}
+    return annotator_kappa(corpus, part.task.name, varieties.pop()) if len(varieties) == 1 else None
 
 
 def check_columns(text: str) -> tuple[str, ...]:
@@ -202,19 +196,14 @@ def check_columns(text: str) -> tuple[str, ...]:
 
 def _split(result: TaskPredictions, column: str, notes: list[str]) -> dict[str, Bools]:
     """Which texts each group has, (text,); what is left out is noted."""
-    names = [_name(example, column) for example in result.examples]
-    parts, small = {}, []
-    for name in sorted(filter(None, set(names))):
-        own = np.array([one == name for one in names])
-        if min(own.sum(), (~own).sum()) < FEWEST:
-            small.append(name)
-        else:
-            parts[name] = own
-    if small and parts:
+    names = np.array([_name(example, column) for example in result.examples])
+    parts = {name: names == name for name in sorted({*names.tolist()} - {None})}
+    small = [name for name, own in parts.items() if min(own.sum(), (~own).sum()) < FEWEST]
+    if small and len(small) < len(parts):
         shown = ", ".join(small[:5]) + (f" and {len(small) - 5} more" if len(small) > 5 else "")
         few = f"fewer than {FEWEST} texts, not compared."
         notes.append(f"{result.task.name} by {column}: {shown}: {few}")
-    return parts
+    return {name: own for name, own in parts.items() if name not in small}
 
 
 def _name(example: Example, column: str) -> str | None:
@@ -222,6 +211,9 @@ def _name(example: Example, column: str) -> str | None:
         return None if cell_of(example) == Cell(None, None) else str(cell_of(example))
     value: str | None = getattr(example, column)
     return value
+
+
+ByGroup = tuple[list[Group], list[Spread], list[Gap]]
 
 
 @dataclass(frozen=True)
@@ -238,10 +230,6 @@ class Answered:
     def only(self, keep: Bools) -> Answered:
         return Answered(self.gold[keep], self.answers[..., keep], self.sure[..., keep], self.labels)
 
-    def by_model(self) -> Counts:
-        """(row, seed, text) → (model, text)"""
-        return self.answers.reshape(-1, len(self.gold))
-
     def by_seed(self, by_model: Floats) -> Floats:
         """Mean over rows. (model,) → (seed,)"""
         return np.asarray(by_model.reshape(self.answers.shape[:2]).mean(0))
@@ -251,7 +239,8 @@ class Answered:
         return np.bincount(self.gold, minlength=len(self.labels))
 
     def patterns(self) -> AnswerPatterns:
-        return find_patterns(self.gold, self.by_model(), len(self.labels))
+        by_model = self.answers.reshape(-1, len(self.gold))  # (model, text)
+        return find_patterns(self.gold, by_model, len(self.labels))
 
     def by_group(
         self,
@@ -260,148 +249,115 @@ class Answered:
         annotators: Mapping[str, float | None],
         *,
         seed: int = 0,
-    ) -> Gaps:
+    ) -> ByGroup:
         """All that is said of groups of these texts, p not corrected. place: task and column;
         parts: the texts of each group, (text,); annotators: the κ of people in each.
         """
+        sides = {name: self.only(own) for name, own in parts.items()}
+        groups = [
+            side.describe((*place, name), annotators[name], seed) for name, side in sides.items()
+        ]
         compared = list(parts)
         # of two groups that are all texts, one: the other's gaps are the same with another sign
         if len(parts) == 2 and np.any(list(parts.values()), axis=0).all():
             compared = compared[:1]
-        groups = []
-        for name, own in parts.items():
-            groups.append(self.only(own).describe((*place, name), annotators[name], seed=seed))
-        gaps = [
-            gap for name in compared for gap in self.compare(parts[name], (*place, name), seed=seed)
-        ]
-        return Gaps(tuple(groups), tuple(self._spread(parts, place, seed)), tuple(gaps))
+        gaps = [gap for name in compared for gap in self.compare(parts[name], (*place, name), seed)]
+        known = {name: own for name, own in sides.items() if own.by_label().min() >= FEWEST}
+        if len(known) < 2:
+            return groups, [], gaps
+        whole = self.only(np.any([parts[name] for name in known], axis=0)).patterns()
+        return groups, [_spread(known, whole, place, seed)], gaps
 
-    def describe(
-        self, place: tuple[str, str, str], annotators: float | None, *, seed: int = 0
-    ) -> Group:
+    def describe(self, place: tuple[str, str, str], annotators: float | None, seed: int) -> Group:
         """The scores of these texts. place: task, column and name of the group."""
         found = self.patterns()
         counts = found.confusions(found.n).mean(0)  # (class, class)
-        by_seed = self.by_seed(scores_of(found))
-        # the same draws as those of `scores.py` where there is one model
-        if len(self.by_model()) == 1:
-            over_texts = f1_interval(counts.astype(np.int64), seed=seed)
-        else:
-            over_texts = interval_over_texts(found, seed=seed)
-        value = float(by_seed.mean())
-        n_found = zip(self.labels, counts.diagonal().tolist(), counts.sum(1).tolist(), strict=True)
+        over_texts = interval_over_texts(found, seed=seed)
+        whole = estimate_mean(self.by_seed(scores_of(found)), over_texts)
+        recalls = zip(self.labels, counts.diagonal().tolist(), counts.sum(1).tolist(), strict=True)
         sure = self.sure.reshape(-1, len(self.gold))  # (model, text)
-        right = self.by_model() == self.gold
-        eces = [reliability(*one).ece for one in zip(sure, right, strict=True)]
+        right = (self.answers == self.gold).reshape(sure.shape)
         return Group(
             *place,
             n=len(self.gold),
-            macro_f1=value,
-            interval=widen_interval(value, over_texts, seed_margin(by_seed), within=(0.0, 1.0)),
+            macro_f1=whole.value,
+            interval=whole.interval,
             accuracy=float(right.mean()),
-            recall={label: hits / n if n else None for label, hits, n in n_found},
-            ece=float(np.mean(eces)),
+            recall={label: hits / n if n else None for label, hits, n in recalls},
+            ece=float(np.mean([reliability(*one).ece for one in zip(sure, right, strict=True)])),
             ece_by_chance=float(np.mean([ece_by_chance(one, seed=seed) for one in sure])),
             kappa=cohen_kappa(counts),
             annotators=annotators,
         )
 
-    def compare(self, own: Bools, place: tuple[str, str, str], *, seed: int = 0) -> Iterator[Gap]:
+    def compare(self, own: Bools, place: tuple[str, str, str], seed: int) -> Iterator[Gap]:
         """The gaps between a group and all other texts. own (text,)"""
-        n_by_label = np.array([self.only(side).by_label() for side in (own, ~own)])
-        if n_by_label.min() >= FEWEST:
-            yield self._f1_gap(own, place, seed)
-        among = {"accuracy": np.ones_like(own)}
-        for number, label in enumerate(self.labels):
-            if n_by_label[:, number].min() >= FEWEST:
-                among[f"recall {label}"] = self.gold == number
-        right = self.answers == self.gold  # (row, seed, text)
-        for measure, texts in among.items():
-            inside, outside = right[..., own & texts], right[..., ~own & texts]
-            n_a, n_b = inside.shape[-1], outside.shape[-1]
-            by_seed = inside.mean((0, 2)), outside.mean((0, 2))  # (seed,) each
-            a, b = (float(one.mean()) for one in by_seed)
-            yield Gap(
-                *place,
-                measure,
-                n=(n_a, n_b),
-                difference=a - b,
-                interval=_widen(a - b, share_interval(a, n_a, b, n_b), by_seed[0] - by_seed[1]),
-                p=share_test(a, n_a, b, n_b),
-                power=share_power(b, n_a, n_b, VISIBLE),
-            )
+        sides = self.only(own), self.only(~own)
+        is_known = np.min([side.by_label() for side in sides], axis=0) >= FEWEST  # (class,)
+        if is_known.all():
+            yield self._f1_gap(sides, place, seed)
+        yield _share_gap(sides, (*place, "accuracy"))
+        for number in np.flatnonzero(is_known).tolist():
+            with_label = [side.only(side.gold == number) for side in sides]
+            yield _share_gap(with_label, (*place, f"recall {self.labels[number]}"))
 
-    def _f1_gap(self, own: Bools, place: tuple[str, str, str], seed: int) -> Gap:
+    def _f1_gap(self, sides: Sequence[Answered], place: tuple[str, str, str], seed: int) -> Gap:
         whole = self.patterns()
         n_whole = np.maximum(self.by_label(), 1)  # (class,)
         scores, ends, errors = [], [], []
         # not the same draws for both sides: they are different texts
-        for number, side in enumerate((self.only(own), self.only(~own))):
+        for number, side in enumerate(sides, start=seed):
             found = side.patterns()
             scores.append(scores_of(found))  # (model,)
-            ends.append(interval_over_texts(found, seed=seed + number))
+            ends.append(interval_over_texts(found, seed=number))
             # each pattern as often as if texts of a label were answered as in the whole
             alike = whole.n * (side.by_label() / n_whole)[whole.gold]  # (pattern,)
-            drawn = text_bootstrap(whole, seed=seed + number, expected=alike)
-            errors.append(float(drawn.mean(1).std()))
+            errors.append(text_bootstrap(whole, seed=number, expected=alike).mean(1).std())
         a, b = (float(one.mean()) for one in scores)
-        over_texts, error = (
-            hybrid_interval(a, ends[0], b, ends[1]),
-            float(np.hypot(errors[0], errors[1])),
-        )
-        by_model = scores[0] - scores[1]
-        difference = float(by_model.mean())
-        return Gap(
-            *place,
-            "macro_f1",
-            n=(int(own.sum()), int((~own).sum())),
-            difference=difference,
-            interval=_widen(difference, over_texts, self.by_seed(by_model)),
-            p=two_sided(difference, error),
-            power=normal_power(error, VISIBLE),
-        )
-
-    def _spread(
-        self, parts: Mapping[str, Bools], place: tuple[str, str], seed: int
-    ) -> Iterator[Spread]:
-        """How far the groups with enough texts of each label lie apart, mean over models; of fewer
-        than two there is none. All answers to a text are dealt together.
-        """
-        sides = {name: self.only(own) for name, own in parts.items()}
-        known = [name for name, side in sides.items() if side.by_label().min() >= FEWEST]
-        if len(known) < 2:
-            return
-        scores = {name: float(scores_of(sides[name].patterns()).mean()) for name in known}
-        worst, *_, best = sorted(scores, key=scores.__getitem__)
-        spread = scores[best] - scores[worst]
-        dealt = self._dealt_spreads([parts[name] for name in known], seed)
-        p = float((1 + (dealt >= spread - 1e-12).sum()) / (1 + len(dealt)))
-        yield Spread(*place, worst, best, spread, float(dealt.mean()), p)
-
-    def _dealt_spreads(self, parts: Sequence[Bools], seed: int) -> Floats:
-        """The spread when texts are dealt at random. (deal,)"""
-        n_classes = len(self.labels)
-        # (model, text): its place in the confusion counts, of the texts of all these groups
-        places = (self.gold * n_classes + self.by_model())[:, np.any(parts, axis=0)]
-        ends = np.cumsum([own.sum() for own in parts])[:-1]
-        generator = np.random.default_rng(seed)
-        spreads = []
-        for n_deals in split_draws(_N_DEALS, places.shape[1]):
-            order = np.tile(np.arange(places.shape[1]), (n_deals, 1))
-            order = generator.permuted(order, axis=1)  # (deal, text)
-            scores = np.zeros((len(parts), n_deals))  # (group, deal)
-            for place in places:
-                for group, hand in enumerate(np.split(place[order], ends, axis=1)):
-                    counts = [(hand == cell).sum(1) for cell in range(n_classes**2)]  # (deal,) each
-                    by_deal = np.stack(counts, axis=1).reshape(-1, n_classes, n_classes)
-                    scores[group] += macro_f1(by_deal) / len(places)
-            spreads.append(np.ptp(scores, axis=0))
-        return np.concatenate(spreads)
+        over_texts = hybrid_interval(a, ends[0], b, ends[1])
+        apart = _difference(self.by_seed(scores[0] - scores[1]), over_texts)
+        error = float(np.hypot(*errors))
+        n = len(sides[0].gold), len(sides[1].gold)
+        p, power = two_sided(apart.value, error), normal_power(error, VISIBLE)
+        return Gap(*place, "macro_f1", n, apart.value, apart.interval, p, power)
 
 
-def _widen(value: float, over_texts: Interval, by_seed: Floats) -> Interval:
+def _share_gap(sides: Sequence[Answered], place: tuple[str, str, str, str]) -> Gap:
+    """The gap in the share of right answers. place: with the measure."""
+    right = [(side.answers == side.gold).mean((0, 2)) for side in sides]  # (seed,) each
+    n_a, n_b = (len(side.gold) for side in sides)
+    a, b = (float(one.mean()) for one in right)
+    apart = _difference(right[0] - right[1], share_interval(a, n_a, b, n_b))
+    p, power = share_test(a, n_a, b, n_b), share_power(b, n_a, n_b, VISIBLE)
+    return Gap(*place, (n_a, n_b), apart.value, apart.interval, p, power)
+
+
+def _difference(by_seed: Floats, over_texts: Interval) -> Estimate:
     """The same models are on both sides, so their difference is one number a seed: (seed,)."""
-    return widen_interval(value, over_texts, seed_margin(by_seed), within=(-1.0, 1.0))
+    return estimate_mean(by_seed, over_texts, within=(-1.0, 1.0))
+
+
+def _spread(
+    sides: Mapping[str, Answered], whole: AnswerPatterns, place: tuple[str, str], seed: int
+) -> Spread:
+    """How far the groups lie apart, mean over models, and how far when the texts of all of them
+    are dealt to them at random, all answers to a text together.
+    """
+    scores = {name: float(scores_of(own.patterns()).mean()) for name, own in sides.items()}
+    worst, *_, best = sorted(scores, key=scores.__getitem__)
+    spread = scores[best] - scores[worst]
+    generator = np.random.default_rng(seed)
+    left = np.tile(whole.n, (_N_DEALS, 1))  # (deal, pattern): texts that no group has yet
+    dealt = []
+    for side in sides.values():
+        # dealing texts is drawing how many of each pattern a group gets
+        n = len(side.gold)
+        hands = np.array([generator.multivariate_hypergeometric(one, n) for one in left])
+        dealt.append(macro_f1(whole.confusions(hands)).mean(-1))  # (deal,)
+        left = left - hands
+    by_chance = np.ptp(dealt, axis=0)
+    p = float((1 + (by_chance >= spread - ROUNDING).sum()) / (1 + _N_DEALS))
+    return Spread(*place, worst, best, spread, float(by_chance.mean()), p)
 
 
 def cohen_kappa(counts: Floats) -> float:

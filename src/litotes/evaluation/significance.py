@@ -118,9 +118,7 @@ def mean_interval(gold: Counts, predicted: Counts, n_classes: int, *, seed: int)
     gold (text,), predicted (seed, text)
     """
     found = find_patterns(gold, predicted, n_classes)
-    by_seed = scores_of(found)
-    over_texts, margin = interval_over_texts(found, seed=seed), seed_margin(by_seed)
-    return widen_interval(float(by_seed.mean()), over_texts, margin, within=(0.0, 1.0))
+    return estimate_mean(scores_of(found), interval_over_texts(found, seed=seed)).interval
 
 
 def seed_margin(*systems: Floats) -> float:
@@ -185,10 +183,12 @@ class Estimate:
         return f"{abs(self.value):.3f} {direction} than {other} ({low:.3f} to {high:.3f})"
 
 
-def estimate_mean(by_seed: Floats, resampled: Floats, *, within: Interval = (0.0, 1.0)) -> Estimate:
-    """The mean over seeds with its interval over texts and seeds. (seed,), (resample,)"""
+def estimate_mean(
+    by_seed: Floats, over_texts: Interval, *, within: Interval = (0.0, 1.0)
+) -> Estimate:
+    """The mean over seeds (seed,) with its interval over texts and seeds."""
     value, margin = float(by_seed.mean()), seed_margin(by_seed)
-    return Estimate(value, widen_interval(value, interval(resampled), margin, within=within))
+    return Estimate(value, widen_interval(value, over_texts, margin, within=within))
 
 
 # Is the difference between two systems real?
@@ -202,7 +202,8 @@ N_PERMUTATIONS = 10_000
 SIGNIFICANT = 0.05
 """A corrected p under this is called significant."""
 
-_ROUNDING = 1e-12  # two ways to the same sum may end in other last bits
+ROUNDING = 1e-12
+"""Two ways to the same sum may end in other last bits."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -245,7 +246,7 @@ def difference(
     resampled_a, resampled_b = np.split(text_bootstrap(both, seed=seed), [len(a)], axis=1)
     value = float(of_a.mean() - of_b.mean())
     over_texts = interval(resampled_a.mean(1) - resampled_b.mean(1))
-    if np.ptp(over_texts) < _ROUNDING:  # equal answers to these texts, which others may not get
+    if np.ptp(over_texts) < ROUNDING:  # equal answers to these texts, which others may not get
         counts = both.confusions(both.n)[: len(a)].mean(0)
         fall = float(macro_f1(counts)) - unseen_fall(counts)
         over_texts = (value - fall, value + fall)
@@ -296,7 +297,7 @@ def permutation_test(
         scores = macro_f1(counts)  # (…, row)
         return np.abs(scores[..., :n_rows].mean(-1) - scores[..., n_rows:].mean(-1))
 
-    observed = gap(found.confusions(found.n)) - _ROUNDING
+    observed = gap(found.confusions(found.n)) - ROUNDING
     generator = np.random.default_rng(seed)
     n_as_large = 0
     for size in split_draws(n_permutations, len(found.n)):

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from litotes.core.numbers import Counts, Floats
 from litotes.core.registry import grouped
 from litotes.evaluation.reliability import Reliability, RiskCoverage, reliability, risk_coverage
-from litotes.evaluation.scores import N_RESAMPLES
+from litotes.evaluation.scores import N_RESAMPLES, interval
 from litotes.evaluation.significance import Estimate, estimate_mean, split_draws
 from litotes.study.runs import CellAnswers
 from litotes.study.tables import ExperimentResults, ScoreTable
@@ -108,7 +108,7 @@ def _check(parts: Sequence[CellAnswers], given: Sequence[tuple[Counts, Floats]])
         by_seed = by_seed + one.sum(1) * n_seeds / whole.n  # (seed,)
         weights = generator.multinomial(n_texts, np.full(n_texts, 1 / n_texts), size=N_RESAMPLES)
         resampled += weights @ one.sum(0) / whole.n
-    return ConfidenceCheck(whole, estimate_mean(by_seed, resampled, within=(-1.0, 1.0)))
+    return ConfidenceCheck(whole, estimate_mean(by_seed, interval(resampled), within=(-1.0, 1.0)))
 
 
 ALL_COLUMNS = "all"
@@ -164,7 +164,7 @@ def _row_risks(table: ScoreTable, row: str) -> Iterator[RiskArea]:
             row=row,
             column=column,
             n=sure.shape[1],
-            area=estimate_mean(areas, _resample_area(sure, right)),
+            area=estimate_mean(areas, interval(_resample_area(sure, right))),
             best=float(np.mean([curve.best_area for curve in curves])),
             error=float(np.mean([curve.error for curve in curves])),
         )

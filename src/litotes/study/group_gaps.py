@@ -66,25 +66,20 @@ def leading_rows(rows: Sequence[RowGaps]) -> list[RowGaps]:
 
 def _row_gaps(table: ScoreTable, name: str, rows: Sequence[str]) -> Iterator[RowGaps]:
     """Of the models of some rows; nothing where there are no two columns of FEWEST texts."""
-    columns = {}
+    by_column = {}
     for column in table.matrix.columns:
         cells = [table.answers[row, column] for row in rows if (row, column) in table.answers]
         if len(cells) == len(rows) and len(cells[0].gold) >= FEWEST:
-            columns[column] = cells
-    if len(columns) < 2:
+            by_column[column] = cells
+    if len(by_column) < 2:
         return
-    firsts = [cells[0] for cells in columns.values()]
-    answers = [np.stack([own.answers for own in cells]) for cells in columns.values()]
-    sure = [np.stack([own.probability for own in cells]) for cells in columns.values()]
-    whole = Answered(
-        np.concatenate([one.gold for one in firsts]),
-        np.concatenate(answers, 2),  # (row, seed, text)
-        np.concatenate(sure, 2),
-        firsts[0].labels,
-    )
-    column_of = np.repeat(np.arange(len(columns)), [len(one.gold) for one in firsts])  # (text,)
-    task, axis = table.matrix.task, table.matrix.axis
-    parts = {column: column_of == place for place, column in enumerate(columns)}
-    people = {column: annotator_kappa(table.corpus, task, column) for column in columns}
-    own = whole.by_group((task, axis), parts, people)
-    yield RowGaps(table.title, name, own.groups, own.gaps, next(iter(own.spreads), None))
+    by_row = list(zip(*by_column.values(), strict=True))
+    answers = [np.concatenate([own.answers for own in cells], axis=1) for cells in by_row]
+    sure = [np.concatenate([own.probability for own in cells], axis=1) for cells in by_row]
+    golds, task = [own.gold for own in by_row[0]], table.matrix.task
+    whole = Answered(np.concatenate(golds), np.stack(answers), np.stack(sure), by_row[0][0].labels)
+    column_of = np.repeat(list(by_column), [len(gold) for gold in golds])  # (text,)
+    parts = {column: column_of == column for column in by_column}
+    people = {column: annotator_kappa(table.corpus, task, column) for column in by_column}
+    groups, spreads, gaps = whole.by_group((task, table.matrix.axis), parts, people)
+    yield RowGaps(table.title, name, tuple(groups), tuple(gaps), next(iter(spreads), None))

@@ -22,7 +22,7 @@ from litotes.core.errors import UserError
 from litotes.core.numbers import Floats
 from litotes.core.registry import grouped
 from litotes.evaluation.cross_matrix import CrossMatrix, MatrixCell, Place, make_cell
-from litotes.evaluation.scores import Json
+from litotes.evaluation.scores import Json, interval
 from litotes.evaluation.significance import (
     Difference,
     Estimate,
@@ -373,7 +373,7 @@ def weighted_sum(parts: Sequence[Weighted]) -> Estimate:
         by_seed, resampled = by_seed + scores, resampled + draws  # (seed,), (resample,)
     weights = np.array([weight for weight, _ in parts])
     possible = (float(weights.clip(max=0).sum()), float(weights.clip(min=0).sum()))
-    return estimate_mean(by_seed, resampled, within=possible)
+    return estimate_mean(by_seed, interval(resampled), within=possible)
 
 
 def _same_texts(parts: Sequence[Weighted], *, seed: int) -> tuple[Floats, Floats]:
