@@ -168,26 +168,25 @@ def test_the_stratified_difference_is_that_of_mantel_and_haenszel() -> None:
             own += [is_in] * n
             strata += [stratum] * n
     arrays = np.array(wrong), np.array(own), np.array(strata)
-    found = stratified_difference(*arrays, np.ones(len(wrong), dtype=bool))
+    found = stratified_difference(*arrays)
     assert found is not None
     weights = (10 * 20 / 30, 12 * 6 / 18)
     expected = (weights[0] * (0.4 - 0.1) + weights[1] * 0.0) / sum(weights)
     assert found.value == pytest.approx(expected)
     assert found.interval[0] < expected < found.interval[1]
     everything = np.ones(len(wrong), dtype=bool)
-    assert stratified_difference(arrays[0], everything, arrays[2], everything) is None
+    assert stratified_difference(arrays[0], everything, arrays[2]) is None
 
 
 def test_the_interval_of_matched_texts_holds_where_a_stratum_has_few() -> None:
     """20 texts of a slice in 12 strata, some of them with one; nothing sets them apart."""
     generator = np.random.default_rng(0)
     n_draws, n_covered, n_above = 400, 0, 0
-    everything = np.ones(500, dtype=bool)
     for _ in range(n_draws):
         strata = np.concatenate([generator.integers(12, size=20), np.repeat(np.arange(12), 40)])
         rates = generator.uniform(0.15, 0.45, 12)
         wrong, own = generator.random(500) < rates[strata], np.arange(500) < 20
-        found = stratified_difference(wrong, own, strata, everything)
+        found = stratified_difference(wrong, own, strata)
         assert found is not None
         low, high = found.interval
         n_covered += low <= 0 <= high

@@ -15,7 +15,7 @@ from litotes.cli.scores import (
     print_scores,
     print_set_coverages,
 )
-from litotes.cli.tables import draws_figures, print_rows, print_table, write_figure
+from litotes.cli.tables import draws_figures, print_rows, write_figure
 from litotes.core.storage import write_json
 from litotes.data.corpus import Corpus
 from litotes.data.sources import load
@@ -31,7 +31,7 @@ from litotes.evaluation.evaluate import (
 )
 from litotes.evaluation.gaps import VISIBLE, check_columns, find_gaps
 from litotes.evaluation.reliability import draw_reliability, draw_risk_coverage
-from litotes.evaluation.slices import HEAD, Slices, find_slices, findings, write_slices
+from litotes.evaluation.slices import Slices, find_slices, findings, write_slices
 from litotes.evaluation.unsure import (
     SetCoverage,
     UnsureResult,
@@ -136,10 +136,27 @@ def _numbers(found: Mapping[str, Any]) -> dict[str, Any]:
     return {task: one.as_json() for task, one in found.items()}
 
 
+SLICES = """\
+task: {0.task}
+slice: {0.kind} {0.name}
+n / others: {0.n[0]} / {0.n[1]}
+error: {0.error:.3f}
+elsewhere: {0.error_elsewhere:.3f}
+first half: {0.searched:+z.3f}
+second half: {0.difference:+z.3f}
+95 % interval: {0.interval:+z.3f}
+p: {0.p:.4f}
+p corrected: {0.adjusted_p:.4f}
+matched: {0.matched:+z.3f}
+95 % interval: {0.matched_interval:+z.3f}
+: {0.verdict}
+"""
+
+
 def _print_slices(found: Slices) -> None:
     if found.slices:
         title = "Slices with more mistakes, found on one half and tested on the other"
-        print_table(HEAD, [one.cells() for one in found.slices], title=title)
+        print_rows(SLICES, found.slices, title=title)
     print_lines(*findings(found), *found.notes)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from itertools import compress
 from pathlib import Path
@@ -112,7 +112,7 @@ class TaskPredictions:
         """The probability of the label given. (text,)"""
         return np.array([answer.probability or 0.0 for answer in self.answers])
 
-    def only(self, keep: Sequence[bool]) -> TaskPredictions:
+    def only(self, keep: Iterable[bool]) -> TaskPredictions:
         """A part of the texts: those whose `keep` is true."""
         columns: Any = (self.examples, self.answers, self.truncated, self.unreadable)
         return TaskPredictions(self.task, *(tuple(compress(one, keep)) for one in columns))
@@ -177,22 +177,38 @@ def _predict(predictor: Predictor, examples: Sequence[Example], watch: Watch) ->
     """The corpus says of which variety a text is: where the model was calibrated for it, this
     decides which labels are possible.
     """
-    known, n_texts = known_varieties(predictor.runtimes), len(examples)
+    known = known_varieties(predictor.runtimes)
+    answers: dict[int, Prediction] = {}
 
     def variety_of(place: int) -> str | None:
         variety = examples[place].variety
         return variety if variety in known else predictor.variety
 
-    answers: dict[int, Prediction] = {}
-    for start in range(0, n_texts, CHUNK):
-        chunk = grouped(range(start, min(start + CHUNK, n_texts)), variety_of)
-        for variety, places in chunk.items():
-            texts = [examples[place].text for place in places]
-            pairs = [examples[place].pair for place in places]
-            made = predictor.for_variety(variety).predict(texts, pairs=pairs)
-            answers.update(zip(places, made, strict=True))
-        watch("testing", len(answers), n_texts, "")
-    return [answers[place] for place in range(n_texts)]
+    for variety, places in grouped(range(len(examples)), variety_of).items():
+        texts, pairs = zip(
+            *((examples[one].text, examples[one].pair) for one in places), strict=True
+        )
+        own = predictor.for_variety(variety)
+        found = predict_in_chunks(own, texts, pairs, what="testing", watch=watch)
+        answers |= zip(places, found, strict=True)
+    return [answers[place] for place in range(len(examples))]
+
+
+def predict_in_chunks(
+    predictor: Predictor,
+    texts: Sequence[str],
+    pairs: Sequence[str | None],
+    *,
+    what: str,
+    watch: Watch,
+) -> list[Prediction]:
+    """The answers to all texts; so often progress is reported."""
+    found: list[Prediction] = []
+    for start in range(0, len(texts), CHUNK):
+        end = start + CHUNK
+        found += predictor.predict(texts[start:end], pairs=pairs[start:end])
+        watch(what, len(found), len(texts), "")
+    return found
 
 
 def evaluate(

@@ -9,8 +9,8 @@ Pearson's (`with_unseen`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -39,7 +39,18 @@ class Result:
         return {name: getattr(self, name) for name in self.shown}
 
     def as_json(self) -> Json:
-        return asdict(self)  # type: ignore[call-overload]  # all are dataclasses
+        content: Json = plain(self)
+        return content
+
+
+def plain(value: Any) -> Any:
+    """What JSON knows: a dataclass becomes its fields, and what else it names in `derived`."""
+    if is_dataclass(value):
+        names = [*(one.name for one in fields(value)), *getattr(value, "derived", ())]
+        return {name.removeprefix("is_"): plain(getattr(value, name)) for name in names}
+    if isinstance(value, Mapping):
+        return {key: plain(one) for key, one in value.items()}
+    return [plain(one) for one in value] if isinstance(value, tuple | list) else value
 
 
 @dataclass(frozen=True)

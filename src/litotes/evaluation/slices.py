@@ -27,17 +27,17 @@ it was matched by.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from litotes.core.errors import UserError
 from litotes.core.figures import BAR, GAP, INK, save_figure
-from litotes.core.numbers import Counts, format_signed
+from litotes.core.numbers import Counts
 from litotes.core.pages import render, render_paragraphs
 from litotes.core.registry import grouped
 from litotes.core.storage import write_text
@@ -46,7 +46,7 @@ from litotes.data.corpus import ColumnNames, components, ties_of
 from litotes.data.rewrites.signs import signs_of
 from litotes.evaluation.evaluate import Predictions, TaskPredictions, kind_of_answer
 from litotes.evaluation.forest import Panel, Points, draw_forest
-from litotes.evaluation.scores import Bools, Interval, Json, Result
+from litotes.evaluation.scores import Bools, Interval, Result
 from litotes.evaluation.shares import Z, exact_test, share_interval, share_test
 from litotes.evaluation.significance import SIGNIFICANT, Estimate, Tested, correct
 
@@ -55,12 +55,6 @@ if TYPE_CHECKING:
 
 N_KEPT = 10
 """Slices of a task that go on to the second half."""
-
-HEAD = (
-    "task", "slice", "n / others", "error", "elsewhere", "first half",
-    "second half (95 % interval)", "p", "p corrected", "matched (95 % interval)", "",
-)  # fmt: skip
-"""Of a table of slices."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +79,7 @@ class Slice(Tested):
     adjusted_p: float
     matched: float | None
     matched_interval: Interval | None
+    derived: ClassVar = ("is_confirmed", "is_explained")
 
     @property
     def is_explained(self) -> bool:
@@ -97,26 +92,15 @@ class Slice(Tested):
         known = {"variety": "source and label", "source": "variety and label", "cell": "label"}
         return known.get(self.kind, "variety, source and label")
 
-    def cells(self) -> tuple[str, ...]:
-        """Its row of a table, under HEAD."""
-        matched = "–"
-        if self.matched is not None and self.matched_interval is not None:
-            matched = Estimate(self.matched, self.matched_interval).signed()
-        verdict = "confirmed" if self.is_significant else "not confirmed"
-        if self.is_significant and self.is_explained:
-            verdict = "confirmed; unclear when matched"
-        return (
-            self.task,
-            f"{self.kind} {self.name}",
-            " / ".join(map(str, self.n)),
-            f"{self.error:.3f}",
-            f"{self.error_elsewhere:.3f}",
-            format_signed(self.searched, 3, minus="−"),
-            Estimate(self.difference, self.interval).signed(),
-            *("< 0.0001" if p < 0.0001 else f"{p:.4f}" for p in (self.p, self.adjusted_p)),
-            matched,
-            verdict,
-        )
+    @property
+    def is_confirmed(self) -> bool:
+        return self.is_significant
+
+    @property
+    def verdict(self) -> str:
+        if not self.is_confirmed:
+            return "not confirmed"
+        return "confirmed; unclear when matched" if self.is_explained else "confirmed"
 
 
 @dataclass(frozen=True, repr=False)
@@ -130,13 +114,7 @@ class Slices(Result):
     notes: tuple[str, ...] = ()
 
     def confirmed(self) -> list[Slice]:
-        return [one for one in self.slices if one.is_significant]
-
-    def as_json(self) -> Json:
-        content = super().as_json()
-        for one, own in zip(self.slices, content["slices"], strict=True):
-            own |= {"confirmed": one.is_significant, "explained": one.is_explained}
-        return content
+        return [one for one in self.slices if one.is_confirmed]
 
 
 def find_slices(predictions: Predictions, *, seed: int = 0) -> Slices:
@@ -182,24 +160,25 @@ def _search(
 ) -> Iterator[Slice]:
     """Keeps what is worse on the first half, and measures it on the second."""
     wrong = result.gold() != result.predicted()  # (text,)
-    found = []
+    kept = []
     for number, candidate in enumerate(candidates):
-        hits, n = _count(wrong, candidate.own, searched)
-        error, elsewhere = hits[0] / n[0], hits[1] / n[1]
+        hits, n = _count(wrong[searched], candidate.own[searched])
+        error, elsewhere = np.divide(hits, n).tolist()
         p = share_test(error, n[0], elsewhere, n[1])
         p = p / 2 if error > elsewhere else 1 - p / 2  # of no more mistakes inside than outside
         if p < SIGNIFICANT:
-            found.append((p, number, error - elsewhere))
-    for _, number, first in sorted(found)[:N_KEPT]:
-        candidate = candidates[number]
-        hits, n = _count(wrong, candidate.own, ~searched)
-        error, elsewhere, p = hits[0] / n[0], hits[1] / n[1], exact_test(hits, n)
-        strata = _strata(result, candidate.kind)
-        matched = stratified_difference(wrong, candidate.own, strata, ~searched)
+            kept.append((p, number, error - elsewhere))
+    left = ~searched
+    for _, number, first in sorted(kept)[:N_KEPT]:
+        own, kind = candidates[number].own[left], candidates[number].kind
+        hits, n = _count(wrong[left], own)
+        error, elsewhere = np.divide(hits, n).tolist()
+        p = exact_test(hits, n)
+        matched = stratified_difference(wrong[left], own, _strata(result, kind)[left])
         yield Slice(
             task=result.task.name,
-            kind=candidate.kind,
-            name=candidate.name,
+            kind=kind,
+            name=candidates[number].name,
             n=n,
             error=error,
             error_elsewhere=elsewhere,
@@ -208,50 +187,44 @@ def _search(
             interval=share_interval(error, n[0], elsewhere, n[1]),
             p=p,
             adjusted_p=p,
-            matched=None if matched is None else matched.value,
-            matched_interval=None if matched is None else matched.interval,
+            matched=matched and matched.value,
+            matched_interval=matched and matched.interval,
         )
 
 
-def _count(wrong: Bools, own: Bools, half: Bools) -> tuple[tuple[int, int], tuple[int, int]]:
-    """The mistakes and the texts, inside and outside each, in one half. (text,) each"""
-    inside, outside = wrong[own & half], wrong[~own & half]
+def _count(wrong: Bools, own: Bools) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The mistakes and the texts, inside and outside each. (text,) each"""
+    inside, outside = wrong[own], wrong[~own]
     return (int(inside.sum()), int(outside.sum())), (len(inside), len(outside))
 
 
 def _strata(result: TaskPredictions, kind: str) -> Counts:
     """The number of each text's variety, source and gold label, less what the slice itself is."""
-    numbers: dict[tuple[str, str, int], int] = {}
-    found = []
-    for example, gold in zip(result.examples, result.gold().tolist(), strict=True):
-        variety = "" if kind in ("variety", "cell") else str(example.variety)
-        source = "" if kind in ("source", "cell") else str(example.source)
-        found.append(numbers.setdefault((variety, source, gold), len(numbers)))
-    return np.array(found)
+    varieties = ["" if kind in ("variety", "cell") else one.variety for one in result.examples]
+    sources = ["" if kind in ("source", "cell") else one.source for one in result.examples]
+    numbers: dict[Any, int] = {}
+    keys = zip(varieties, sources, result.gold().tolist(), strict=True)
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys])
 
 
-def stratified_difference(wrong: Bools, own: Bools, strata: Counts, half: Bools) -> Estimate | None:
+def stratified_difference(wrong: Bools, own: Bools, strata: Counts) -> Estimate | None:
     """The difference within strata with its interval; None where no stratum has both sides.
 
     (text,) each
     """
-    weights, differences = [], []
-    by_difference = constant = 0.0  # Sato's ΣP and ΣQ
-    for stratum in np.unique(strata[half]):
-        here = half & (strata == stratum)
-        inside, outside = wrong[here & own], wrong[here & ~own]
-        a, b = int(inside.sum()), int(outside.sum())  # mistakes
-        n_in, n_out, n = len(inside), len(outside), len(inside) + len(outside)
-        if n_in and n_out:
-            weights.append(n_in * n_out / n)
-            differences.append(a / n_in - b / n_out)
-            skew = n_in * n_out * (n_out - n_in) / 2
-            by_difference += (n_in**2 * b - n_out**2 * a + skew) / n**2
-            constant += (a * (n_out - b) + b * (n_in - a)) / (2 * n)
-    if not weights:
+    _, stratum = np.unique(strata, return_inverse=True)
+    sides = own, ~own, own & wrong, ~own & wrong
+    counts = np.array([np.bincount(stratum, weights=side) for side in sides])  # (side, stratum)
+    n_in, n_out, a, b = counts[:, counts[:2].min(0) > 0]  # (stratum,) each; a, b: mistakes
+    if not len(n_in):
         return None
-    value = float(np.average(differences, weights=weights))
-    variance = max(value * by_difference + constant, 0.0) / sum(weights) ** 2
+    n = n_in + n_out
+    weights = n_in * n_out / n
+    value = float(np.average(a / n_in - b / n_out, weights=weights))
+    # Sato's P and Q
+    by_difference = (n_in**2 * b - n_out**2 * a + n_in * n_out * (n_out - n_in) / 2) / n**2
+    constant = (a * (n_out - b) + b * (n_in - a)) / (2 * n)
+    variance = max((value * by_difference + constant).sum(), 0.0) / weights.sum() ** 2
     margin = Z * float(np.sqrt(variance))
     return Estimate(value, (max(value - margin, -1.0), min(value + margin, 1.0)))
 
@@ -279,27 +252,32 @@ def find_candidates(examples: Sequence[Example], searched: Bools) -> list[Candid
     searched (text,): the half that is searched; the limits of lengths are its quartiles. How many
     texts a slice has says nothing about mistakes, so both halves may be asked.
     """
+    if min(searched.sum(), (~searched).sum()) < 2 * FEWEST:
+        return []
+    names_by_kind: dict[str, Iterable[Iterable[str | None]]] = {
+        "word": map(words_of, examples),
+        "length": _quarters(examples, searched),
+        "feature": (signs_of(_whole(example)) for example in examples),
+        "variety": ([example.variety] for example in examples),
+        "source": ([example.source] for example in examples),
+    }
+    varieties, sources = (
+        {getattr(one, name) for one in examples} for name in ("variety", "source")
+    )
+    if min(len(varieties), len(sources)) > 1:  # otherwise cells are varieties or sources
+        name_of = ColumnNames(examples, "cell").name
+        names_by_kind["cell"] = ([name_of(example)] for example in examples)
     found = []
-    for candidate in _all_candidates(examples, searched):
-        sides = [
-            own & half for own in (candidate.own, ~candidate.own) for half in (searched, ~searched)
-        ]
-        if min(int(side.sum()) for side in sides) >= FEWEST:
-            found.append(candidate)
+    for kind, names_by_text in names_by_kind.items():
+        pairs = ((name, place) for place, names in enumerate(names_by_text) for name in names)
+        by_name = grouped(pairs, lambda pair: pair[0])
+        for name in sorted(name for name in by_name if name):
+            own = np.zeros(len(examples), dtype=np.bool_)
+            own[[place for _, place in by_name[name]]] = True
+            sides = [side[half] for side in (own, ~own) for half in (searched, ~searched)]
+            if min(side.sum() for side in sides) >= FEWEST:
+                found.append(Candidate(kind, name, own))
     return found
-
-
-def _all_candidates(examples: Sequence[Example], searched: Bools) -> Iterator[Candidate]:
-    yield from _by_names("word", examples, words_of)
-    yield from _by_length(examples, searched)
-    yield from _by_names("feature", examples, lambda example: signs_of(_whole(example)))
-    yield from _by_names("variety", examples, lambda one: [one.variety] if one.variety else [])
-    yield from _by_names("source", examples, lambda one: [one.source] if one.source else [])
-    n_varieties = len({example.variety for example in examples})
-    n_sources = len({example.source for example in examples})
-    if min(n_varieties, n_sources) > 1:  # otherwise cells are varieties or sources
-        names = ColumnNames(examples, "cell")
-        yield from _by_names("cell", examples, lambda example: [names.name(example)])
 
 
 def words_of(example: Example) -> set[str]:
@@ -307,32 +285,16 @@ def words_of(example: Example) -> set[str]:
     return {word.casefold().replace("’", "'") for word in _WORD.findall(_whole(example))}
 
 
-def _by_names(
-    kind: str, examples: Sequence[Example], names_of: Callable[[Example], Collection[str]]
-) -> Iterator[Candidate]:
-    places: dict[str, list[int]] = {}
-    for place, example in enumerate(examples):
-        for name in names_of(example):
-            places.setdefault(name, []).append(place)
-    for name in sorted(places):
-        if len(places[name]) >= 2 * FEWEST:
-            own = np.zeros(len(examples), dtype=np.bool_)
-            own[places[name]] = True
-            yield Candidate(kind, name, own)
-
-
-def _by_length(examples: Sequence[Example], searched: Bools) -> Iterator[Candidate]:
-    """Quarters by the number of words."""
-    if not searched.any():
-        return
+def _quarters(examples: Sequence[Example], searched: Bools) -> Iterator[list[str]]:
+    """The quarter by the number of words that each text is in, between the quartiles of those that
+    are searched.
+    """
     lengths = np.array([len(_whole(example).split()) for example in examples])
-    bounds = np.quantile(lengths[searched], (0.25, 0.5, 0.75)).astype(np.int64).tolist()
-    low = 0
-    for high in (*bounds, int(lengths.max())):
-        if low <= high:
-            own = (lengths >= low) & (lengths <= high)
-            yield Candidate("length", f"{low} to {high} words", own)
-        low = high + 1
+    quartiles = np.quantile(lengths[searched], (0.25, 0.5, 0.75)).astype(np.int64)
+    highest = [*quartiles.tolist(), int(lengths.max())]
+    lowest = [0, *(quartiles + 1).tolist()]
+    for number in np.searchsorted(quartiles, lengths):
+        yield [f"{lowest[number]} to {highest[number]} words"]
 
 
 def _whole(example: Example) -> str:
@@ -355,7 +317,6 @@ def write_slices(found: Slices, folder: Path) -> None:
         found=found,
         findings=findings(found),
         svg=svg,
-        head=HEAD,
         n_kept=N_KEPT,
         fewest=FEWEST,
     )
@@ -367,19 +328,18 @@ def draw_slices(found: Slices) -> Figure:
     mistakes inside than outside, on either half.
     """
     panels: dict[str, Panel] = {}
-    by_task = grouped(found.slices, lambda one: one.task)
-    for task, slices in by_task.items() if by_task else [("no slice was kept", [])]:
-        names = [f"{one.kind} {one.name} ({one.n[0]})" for one in slices]
+    by_task = grouped(found.slices, lambda one: one.task) or {"no slice was kept": []}
+    for task, slices in by_task.items():
         first = [Estimate(one.searched, (one.searched, one.searched)) for one in slices]
-        points = [Points("first half: as found", first, INK, "x")]
-        for is_confirmed, colour in ((True, GAP), (False, BAR)):
-            second = [
-                Estimate(one.difference, one.interval)
-                if one.is_significant == is_confirmed
-                else None
-                for one in slices
-            ]
-            verdict = "confirmed" if is_confirmed else "not confirmed"
-            points.append(Points(f"second half: {verdict}", second, colour))
-        panels[task] = names, points
+        second = [(Estimate(one.difference, one.interval), one.is_confirmed) for one in slices]
+        confirmed = [own if is_so else None for own, is_so in second]
+        others = [None if is_so else own for own, is_so in second]
+        panels[task] = (
+            [f"{one.kind} {one.name} ({one.n[0]})" for one in slices],
+            (
+                Points("first half: as found", first, INK, "x"),
+                Points("second half: confirmed", confirmed, GAP),
+                Points("second half: not confirmed", others, BAR),
+            ),
+        )
     return draw_forest(panels, what="mistakes inside − outside, points", width=5.4)

@@ -26,11 +26,11 @@ from litotes.core.values import Answer, Example
 from litotes.data.corpus import ALL, Corpus
 from litotes.data.rewrites.control import control_of
 from litotes.data.rewrites.rewrite import Rewrite
-from litotes.evaluation.evaluate import CHUNK
+from litotes.evaluation.evaluate import predict_in_chunks
 from litotes.evaluation.forest import Panel, Points, draw_forest
 from litotes.evaluation.scores import N_RESAMPLES, Result, interval
 from litotes.evaluation.shares import mcnemar, paired_interval, wilson
-from litotes.evaluation.significance import Estimate, Tested, correct
+from litotes.evaluation.significance import ROUNDING, Estimate, Tested, correct
 from litotes.prediction.predictor import Predictor
 
 if TYPE_CHECKING:
@@ -48,7 +48,6 @@ N_SIGNS = 20_000
 N_ROWS = 40
 """Rewrites in the figure: those with the most flips; the rest are in the tables."""
 
-_ROUNDING = 1e-12
 Answers = dict[tuple[str, str | None], Mapping[str, Answer]]
 
 
@@ -155,7 +154,7 @@ class StressResult(Result):
         return list(dict.fromkeys(row.task for row in self.rows))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # known by itself
 class _Case:
     """A text under one rewrite."""
 
@@ -199,11 +198,14 @@ def stress(
     rows: list[StressRow] = []
     pooled: list[VarietyRow] = []
     for task in tasks:
+        effects = {case: _effects(case, answers, task) for case in cases}
         for own in by_rewrite.values():
             by_variety = grouped(own, lambda case: case.example.variety or "")
             parts = {ALL: own} | {name: by_variety[name] for name in sorted(by_variety) if name}
-            rows += [_row(part, answers, task, name, seed) for name, part in parts.items()]
-        pooled += _varieties(cases, rewrites, answers, task, seed)
+            for name, part in parts.items():
+                numbers = np.array([effects[case] for case in part])
+                rows.append(_row((own[0].rewrite, task, name), numbers.T, seed))
+        pooled += _varieties(effects, rewrites, task, seed)
     shortest = {
         name: min(own, key=lambda case: len(case.example.text)) for name, own in by_rewrite.items()
     }
@@ -241,57 +243,42 @@ def _make_cases(
 
 def _ask(predictor: Predictor, cases: Sequence[_Case], watch: Watch) -> Answers:
     """Every version of a text is asked about once, the short ones first."""
-    asked = {
-        (text, case.example.pair) for case in cases for text in case.versions() if text is not None
-    }
+    asked = {(text, case.example.pair) for case in cases for text in case.versions() if text}
     keys = sorted(asked, key=lambda key: (len(key[0]), key[0], key[1] or ""))
-    answers: Answers = {}
-    for start in range(0, len(keys), CHUNK):
-        chunk = keys[start : start + CHUNK]
-        found = predictor.predict([key[0] for key in chunk], pairs=[key[1] for key in chunk])
-        answers |= {key: one.answers for key, one in zip(chunk, found, strict=True)}
-        watch("answering", start + len(chunk), len(keys), "")
-    return answers
+    texts, pairs = zip(*keys, strict=True)
+    found = predict_in_chunks(predictor, texts, pairs, what="answering", watch=watch)
+    return {key: one.answers for key, one in zip(keys, found, strict=True)}
 
 
-def _effects(cases: Sequence[_Case], answers: Answers, task: str) -> Floats:
-    """Compares the answers to a text's versions. (number, text): whether the label flips and the
-    change of the probability of the first label; both under the control, nan without one; whether a
-    right label became wrong, and a wrong one right.
+def _effects(case: _Case, answers: Answers, task: str) -> list[float]:
+    """Compares the answers to a text's versions. Whether the label flips and the change of the
+    probability of the first label; both under the control, nan without one; whether a right label
+    became wrong, and a wrong one right.
     """
-    numbers = np.full((6, len(cases)), np.nan)
-    for place, case in enumerate(cases):
-        first, *others = (
-            None if text is None else answers[text, case.example.pair][task]
-            for text in case.versions()
-        )
-        assert first is not None
-        label = str(first.label)
-        for row, other in zip((0, 2), others, strict=True):
-            if other is not None:
-                change = other.probabilities[label] - first.probabilities[label]
-                numbers[row : row + 2, place] = other.label != label, change
-        gold, flips = case.example.labels.get(task), numbers[0, place] == 1
-        is_right = [answer is not None and answer.label == gold for answer in (first, others[0])]
-        numbers[4:, place] = np.array(is_right) & flips & (gold is not None)
-    return numbers
+    pair, gold = case.example.pair, case.example.labels.get(task)
+    first, after = (answers[text, pair][task] for text in (case.example.text, case.rewritten))
+    label, numbers = str(first.label), []
+    for text in (case.rewritten, case.control):
+        if text is None:
+            numbers += [np.nan, np.nan]
+        else:
+            other = answers[text, pair][task]
+            change = other.probabilities[label] - first.probabilities[label]
+            numbers += [other.label != label, change]
+    return [*numbers, *(numbers[0] and answer.label == gold for answer in (first, after))]
 
 
-def _row(cases: Sequence[_Case], answers: Answers, task: str, cell: str, seed: int) -> StressRow:
-    numbers = _effects(cases, answers, task)
-    flips, change, _, control_change, broken, mended = numbers
-    has_control = ~np.isnan(control_change)  # (text,)
-    return StressRow(
-        rewrite=cases[0].rewrite,
-        task=task,
-        cell=cell,
-        n=len(cases),
-        flips=_share(flips),
-        change=_mean(change, seed),
-        n_broken=int(broken.sum()),
-        n_mended=int(mended.sum()),
-        control=_compare(numbers[:4, has_control], seed) if has_control.any() else None,
-    )
+def _row(place: tuple[str, str, str], numbers: Floats, seed: int) -> StressRow:
+    """place: rewrite, task and cell. numbers (effect, text)"""
+    flips, change, control_flips, control_change, broken, mended = numbers
+    known = ~np.isnan(control_change)  # (text,)
+    control = None
+    if known.any():
+        pairs = (flips[known], control_flips[known]), (change[known], control_change[known])
+        control = _compare(*pairs, seed)
+    n_broken, n_mended = int(broken.sum()), int(mended.sum())
+    own = len(flips), _share(flips), _mean(change, seed)
+    return StressRow(*place, *own, n_broken, n_mended, control)
 
 
 def _share(flips: Floats) -> Estimate:
@@ -305,57 +292,51 @@ def _mean(values: Floats, seed: int) -> Estimate:
     return Estimate(float(values.mean()), interval(values[draws].mean(1)))
 
 
-def _compare(numbers: Floats, seed: int) -> Comparison:
-    """Flips and changes under the rewrite, then under the control: (number, text)."""
-    flips, change, control_flips, control_change = numbers
-    by_flip = by_change = None
-    if len(flips) >= FEWEST:
-        pair = flips == 1, control_flips == 1
-        share, p = float(flips.mean() - control_flips.mean()), mcnemar(*pair)
+def _compare(flips: tuple[Floats, Floats], changes: tuple[Floats, Floats], seed: int) -> Comparison:
+    """Under the rewrite and under the control, (text,) each."""
+    n, by_flip, by_change = len(flips[0]), None, None
+    if n >= FEWEST:
+        pair = flips[0] == 1, flips[1] == 1
+        p = mcnemar(*pair)
+        share = float(flips[0].mean() - flips[1].mean())
         by_flip = Contrast(share, paired_interval(*pair), p, p)
-        mean, p = (
-            _mean(change - control_change, seed),
-            sign_test(change - control_change, seed=seed),
-        )
+        apart = changes[0] - changes[1]
+        mean, p = _mean(apart, seed), sign_test(apart, seed=seed)
         by_change = Contrast(mean.value, mean.interval, p, p)
-    under_control = _share(control_flips), _mean(control_change, seed)
-    return Comparison(len(flips), *under_control, by_flip, by_change)
+    return Comparison(n, _share(flips[1]), _mean(changes[1], seed), by_flip, by_change)
 
 
 def _correct(rows: Sequence[StressRow]) -> tuple[StressRow, ...]:
     """Holm's correction over all tests of all texts, and apart from it over those by variety."""
-    corrected: dict[bool, dict[Any, Contrast]] = {}
-    for is_all in (True, False):
-        family = [row for row in rows if (row.cell == ALL) == is_all]
+    corrected: dict[Any, Contrast | None] = {}
+    for is_all, family in grouped(rows, lambda row: row.cell == ALL).items():
         both = [one for row in family for one in (row.flip_difference, row.change_difference)]
         tests = [one for one in both if one is not None]
         # equal tests have equal p, which are corrected alike
-        corrected[is_all] = dict(zip(tests, correct(tests), strict=True))
+        corrected |= {(is_all, one): own for one, own in zip(tests, correct(tests), strict=True)}
     found = []
     for row in rows:
-        own = corrected[row.cell == ALL]
         control = row.control and replace(
             row.control,
-            flip_difference=own.get(row.flip_difference),
-            change_difference=own.get(row.change_difference),
+            flip_difference=corrected.get((row.cell == ALL, row.flip_difference)),
+            change_difference=corrected.get((row.cell == ALL, row.change_difference)),
         )
         found.append(replace(row, control=control))
     return tuple(found)
 
 
 def _varieties(
-    cases: Sequence[_Case],
+    effects: Mapping[_Case, Sequence[float]],
     rewrites: Mapping[str, Rewrite],
-    answers: Answers,
     task: str,
     seed: int,
 ) -> Iterator[VarietyRow]:
     """Features that are common in a variety, pooled over the texts that have a control."""
     common = {name: rewrite.common_in() for name, rewrite in rewrites.items()}
     for variety in sorted({tag for tags in common.values() for tag in tags}):
-        own = [case for case in cases if variety in common[case.rewrite] and case.control]
+        own = [case for case in effects if variety in common[case.rewrite] and case.control]
         if own:
-            flips, _, control_flips, *_ = _effects(own, answers, task)
+            flips, _, control_flips, *_ = np.array([effects[case] for case in own]).T
             texts = [case.example.text for case in own]
             yield VarietyRow(
                 variety,
@@ -388,7 +369,7 @@ def sign_test(differences: Floats, *, seed: int) -> float:
     differences (text,)
     """
     generator = np.random.default_rng(seed)
-    observed = abs(float(differences.sum())) - _ROUNDING
+    observed = abs(float(differences.sum())) - ROUNDING
     n_as_large, n_left = 0, N_SIGNS
     while n_left:
         size = min(n_left, max(1, 2_000_000 // len(differences)))
