@@ -187,8 +187,8 @@ def _search(
             interval=share_interval(error, n[0], elsewhere, n[1]),
             p=p,
             adjusted_p=p,
-            matched=matched and matched.value,
-            matched_interval=matched and matched.interval,
+            matched=None if matched is None else matched.value,
+            matched_interval=None if matched is None else matched.interval,
         )
 
 

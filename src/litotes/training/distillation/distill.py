@@ -55,7 +55,7 @@ from litotes.encoder import pretrained
 from litotes.encoder.packing import make_text_set, targets
 from litotes.encoder.tokenizer import PieceTokenizer
 from litotes.evaluation.evaluate import CellScores
-from litotes.evaluation.scores import N_RESAMPLES
+from litotes.evaluation.scores import N_RESAMPLES, interval
 from litotes.evaluation.significance import (
     AnswerPatterns,
     estimate_mean,
@@ -418,7 +418,7 @@ def measure_scores(
         by_task[name] = Score(float(by_model[-1].mean()), ends)
     if not tasks:
         return None, {}
-    found = estimate_mean(np.mean(by_model, axis=0), _resample(tasks, seed))
+    found = estimate_mean(np.mean(by_model, axis=0), interval(_resample(tasks, seed)))
     return Score(found.value, found.interval), by_task
 
 
