@@ -58,7 +58,7 @@ BAD = {
     ),
     "long text": Bad(
         "a.csv",
-        HEAD + b'"' + b"a\n" * 500_001 + b'",pos\n',
+        HEAD + b'"' + b"a a a a a a\n" * 100_000 + b'",pos\n',
         ("line 2", "longer than 1,000,000 characters", "never closed"),
     ),
     "deep JSON": Bad("a.jsonl", b"[" * 100_000, ("line 1", "is not JSON")),
@@ -104,7 +104,10 @@ def test_parquet_that_python_cannot_hold_is_answered_with_a_sentence(tmp_path: P
             (pa.table({"text": latin}), "text that is not UTF-8"),
             (pa.table({"text": dates}), "column 'text' holds timestamp"),
             (pa.table({"text": pa.array([[d] for d in dates.cast("int64").to_pylist()])}), "list<"),
-            (pa.Table.from_arrays([texts, texts], names=["text", "text"]), "two columns 'text'"),
+            (
+                pa.Table.from_arrays([texts, texts], names=["text", "text"]),
+                "column 'text' is there 2 times",
+            ),
         ]
     ):
         file = tmp_path / f"{number}.parquet"
@@ -188,7 +191,7 @@ def test_a_huge_record_takes_little_memory(line: bytes, tmp_path: Path) -> None:
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 25_000_000
+    assert peak < 40_000_000
 
 
 @pytest.mark.slow

@@ -64,7 +64,7 @@ def test_an_array_of_objects(indent: int | None, tmp_path: Path) -> None:
     for broken, said in (("[1]", "item 1 is not a JSON object"), ("[{]", "not JSON")):
         file.write_text(broken)
         with pytest.raises(UserError, match=said):
-            list(read_rows(file, needs=["text"]))
+            [row.text("text") for row in read_rows(file, needs=["text"])]
 
 
 def test_a_file_of_texts(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def inspect_table(path: Path, *, text: str | None = None, label: str | None = No
 def _read_columns(path: Path) -> list[ColumnFacts]:
     names = [name for name in column_names(path) if name and _is_readable(path, name)]
     columns = {name: ColumnFacts(name) for name in names}
-    for row in islice(read_rows(path, needs=names, lenient=True), MAX_ROWS):
+    for row in islice(read_rows(path, needs=names), MAX_ROWS):
         if row.problem is None:
             for name, column in columns.items():
                 column.add(row.values[name])
@@ -140,7 +140,7 @@ def _read_columns(path: Path) -> list[ColumnFacts]:
 def _is_readable(path: Path, column: str) -> bool:
     """Whether a column holds texts or numbers: not lists, tables or dates."""
     try:
-        next(read_rows(path, needs=[column], lenient=True))
+        next(read_rows(path, needs=[column]))
     except UserError:
         return False
     return True

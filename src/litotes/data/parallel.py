@@ -16,7 +16,7 @@ from litotes.core.json_text import to_json
 from litotes.core.text import one_line
 from litotes.data.corpus import text_key
 from litotes.data.sources.source import Source, choice, expand_path, number, read_source
-from litotes.data.tables.files import find_file, find_files, read_lines
+from litotes.data.tables.files import find_file, find_files, text_lines
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,7 @@ def load_parallel(spec: str) -> ParallelTexts:
 
 def lines_of(file: Path) -> Iterator[str]:
     """The lines of a text file, packed by gzip or not, one at a time."""
-    for _, line in read_lines(file):
-        yield line.rstrip("\r\n")
+    return (line for _, line in text_lines(file))
 
 
 def pair_lines(sources: Iterable[str], targets: Iterable[str], where: str) -> list[Pair]:
@@ -141,13 +140,11 @@ def read_interpretations(folder: Path) -> Iterator[Interpreted]:
     if not folder.is_dir():
         raise UserError(f"{folder} is not a folder: give the one that holds train.csv.gz.")
     for part, file in find_files(folder, PARTS).items():
-        for place, line in read_lines(file):
+        for place, line in text_lines(file):
             # tweets hold no comma: the first one ends them; few lines lack the blank after it
             tweet, comma, meant = line.partition(",")
             if not comma or not tweet.strip():
-                raise UserError(
-                    f"{file}, line {place}: a tweet, a comma and its interpretation are expected."
-                )
+                raise UserError(f"{place}: a tweet, a comma and its interpretation are expected.")
             yield Interpreted(part, tweet.strip(), meant.strip())
 
 
@@ -190,12 +187,12 @@ def _as_they_are(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
 
 def _read_tsv(file: Path, options: Mapping[str, str]) -> ParallelTexts:
     pairs = []
-    for place, line in enumerate(lines_of(file), start=1):
+    for place, line in text_lines(file):
         cells = line.split("\t")
         if len(cells) != 2:
             raise UserError(
-                f"{file}, line {place}: {len(cells)} columns. Each line is a text, a tab and the"
-                " text it is to become."
+                f"{place}: {len(cells)} columns. Each line is a text, a tab and the text it is to"
+                " become."
             )
         pairs += pair_lines(cells[:1], cells[1:], where=str(file))
     return divide(file.name, pairs, options)

@@ -23,7 +23,7 @@ from litotes.core.text import is_utf8, one_line
 from litotes.data.corpus import SPLIT_WORDS, fraction, split_by_hash, text_key
 from litotes.data.parallel import note_silent, read_interpretations
 from litotes.data.sources.source import Source, choice, number, read_source
-from litotes.data.tables.files import read_lines, require_file
+from litotes.data.tables.files import require_file, text_lines
 
 Span = tuple[int, int]
 """The first word of a stretch, and the word after its last."""
@@ -322,7 +322,7 @@ def _read_conll(path: Path, options: Mapping[str, str]) -> WordCorpus:
 
 def _conll_texts(file: Path, split: str) -> Iterator[WordExample]:
     def cells() -> Iterator[tuple[str, str, str] | None]:
-        for place, line in _lines(file):
+        for place, line in text_lines(file):
             columns = line.split()
             if not columns or columns[0] == _DOCUMENT:
                 yield None
@@ -347,11 +347,6 @@ def _texts_of(cells: Iterable[tuple[str, str, str] | None], split: str) -> Itera
         elif words:
             yield WordExample(check_words(words, last), check_tags(tags, last), split=split)
             words, tags = [], []
-
-
-def _lines(file: Path) -> Iterator[tuple[str, str]]:
-    for place, line in read_lines(file):
-        yield f"{file}, line {place}", line
 
 
 def _read_ud(path: Path, options: Mapping[str, str]) -> WordCorpus:
@@ -386,8 +381,8 @@ def _ud_files(path: Path) -> dict[str, Path]:
 
 def _ud_texts(file: Path, split: str) -> Iterator[WordExample]:
     def cells() -> Iterator[tuple[str, str, str] | None]:
-        for place, line in _lines(file):
-            columns = line.rstrip("\r\n").split("\t")
+        for place, line in text_lines(file):
+            columns = line.split("\t")
             if not columns[0].strip():
                 yield None
             elif not columns[0].startswith("#"):
@@ -413,7 +408,7 @@ def _read_json(path: Path, options: Mapping[str, str]) -> WordCorpus:
 
 
 def _json_texts(file: Path, split: str) -> Iterator[WordExample]:
-    for place, line in _lines(file):
+    for place, line in text_lines(file):
         if line.strip():
             yield _json_text(line, place, split)
 

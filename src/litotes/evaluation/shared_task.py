@@ -32,7 +32,7 @@ from litotes.core.values import Prediction, Task
 from litotes.data.corpus import SARCASM, SENTIMENT
 from litotes.data.sources import has_prefix
 from litotes.data.sources.corpora import with_prefix
-from litotes.data.tables.rows import Row, read_records, require_columns, rows_from
+from litotes.data.tables.rows import Row, read_records, require_columns, require_once, rows_from
 from litotes.evaluation.evaluate import CHUNK
 from litotes.evaluation.scores import N_RESAMPLES, Interval, Json, Scores, interval, score
 from litotes.prediction.predictor import Predictor
@@ -178,16 +178,14 @@ def read_wide(path: Path, *, needs: Collection[str]) -> Iterator[Row]:
             f" {','.join(COLUMNS)}."
         )
     records = read_records(path)
-    line, header, _ = next(records)
-    require_columns(f"{path}, line {line}", header, needs)
+    first, header, _ = next(records)
+    place = f"{path}, line {first.number}"
+    require_columns(place, header, needs)
     for column in COLUMNS:
-        if header.count(column) > 1:
-            raise UserError(
-                f"{path}, line {line}: the column {column!r} is there {header.count(column)} times."
-                " Rename all but one."
-            )
+        require_once(place, header, column)
     n_rows = 0
     for row in rows_from(path, header, records):
+        row.require_whole()
         n_rows += 1
         yield row
     if not n_rows:

@@ -208,8 +208,7 @@ def resume_or_plan(
     spans = []
     for place, file in enumerate(files):
         watch("counting rows", place, len(files), file.name)
-        lenient = request.bad_rows != "stop"
-        spans += cut_spans(file, n_rows=request.n_rows, needs=request.texts, lenient=lenient)
+        spans += cut_spans(file, n_rows=request.n_rows, needs=request.texts)
     if not spans:
         raise UserError(f"{request.source} has no rows: give at least one text.")
     numbers = {str(file): number for number, file in enumerate(files)}
@@ -255,7 +254,7 @@ def _find_types(
         return {}
     found: dict[str, set[str]] = {name: set() for name in kept}
     for file in files:
-        for row in read_rows(file, needs=(), lenient=True):
+        for row in read_rows(file, needs=()):
             for name in kept:
                 if (value := row.value(name)) is not None:
                     found[name].add(_type_of(value))
@@ -306,14 +305,13 @@ class _TableReader:
                 needs=needs,
                 keeps=job.layout.kept,
                 start=span.start,
-                lenient=True,
             )
         self._next = span.start.row + span.n_rows
         return islice(self._rows, span.n_rows)
 
 
 def _read_span(job: PartJob) -> Iterator[Row]:
-    return job.span.rows(job.request.texts, keeps=job.layout.kept, lenient=True)
+    return job.span.rows(job.request.texts, keeps=job.layout.kept)
 
 
 def predict_part(

@@ -168,9 +168,7 @@ class TableRequest:
 
     def rows(self, *, keeps: Sequence[str] = ()) -> Iterator[Row]:
         """The rows of the only table. keeps: the columns to copy."""
-        return read_rows(
-            self.source, needs=self.texts, keeps=keeps, lenient=self.bad_rows != "stop"
-        )
+        return read_rows(self.source, needs=self.texts, keeps=keeps)
 
     def input_rows(self, rows: Iterable[Row], kept: Sequence[str] | None) -> Iterator[InputRow]:
         """Rows with what is kept of them, None: all, and what the model is to be asked."""

@@ -58,8 +58,7 @@ def read_table(path: Path, options: Mapping[str, str]) -> Corpus:
     """Reads the rows of one CSV, TSV, JSON-lines or Parquet file as examples."""
     columns = _column_map(options)
     quotes = choice(options, "quotes", ("yes", "no")) == "yes"
-    lenient = not columns.stops_at_bad_rows
-    rows = read_rows(path, needs=columns.names, quotes=quotes, lenient=lenient)
+    rows = read_rows(path, needs=columns.names, quotes=quotes)
     return _corpus_of(path.name, ((row, "train") for row in rows), columns)
 
 
@@ -185,7 +184,7 @@ def _read_examples(
     n_rows = 0
     for row, own_split in rows:
         n_rows += 1
-        if row.problem is not None:
+        if row.problem is not None and not columns.stops_at_bad_rows:
             left_out[""].append((row, row.problem))
             continue
         split = own_split

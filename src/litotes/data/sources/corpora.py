@@ -365,7 +365,7 @@ def _twitter_rows(path: Path) -> Iterator[Row]:
     # the original file begins with its first tweet
     if "sentiment" not in header and "text" not in header:
         return rows_from(path, _TWITTER_COLUMNS, chain([first], records))
-    require_columns(f"{path}, line {first.line}", header, _TWITTER_COLUMNS)
+    require_columns(f"{path}, line {first.first.number}", header, _TWITTER_COLUMNS)
     return rows_from(path, header, records)
 
 

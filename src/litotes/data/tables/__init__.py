@@ -4,8 +4,8 @@ The end of a file's name tells how it is read. A span can be read by itself, in 
 time:
 
     Parquet            the rows are counted in the file's own list of row groups
-    lines              one pass finds the line a span begins in, another its first byte;
-                       a reader seeks to that byte
+    lines              one pass finds the first byte of the line a span begins in; a reader seeks
+                       to that byte
 
 A .gz file cannot be entered in the middle: it is unpacked up to the span (and not parsed), which
 costs little next to the predictions.
@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 
 from litotes.core.errors import UserError
-from litotes.data.tables.files import BEGINNING, Start, raw_lines, read_lines, require_file
+from litotes.data.tables.files import BEGINNING, Start, read_lines, require_file
 from litotes.data.tables.parquet import open_parquet, read_parquet
 from litotes.data.tables.rows import (
     COLUMN,
@@ -30,8 +30,8 @@ from litotes.data.tables.rows import (
     find_delimiter,
     is_array,
     read_array,
-    read_column_names,
     read_delimited,
+    read_header,
     read_json,
     read_plain_text,
     read_records,
@@ -60,24 +60,23 @@ def read_rows(
     keeps: Collection[str] = (),
     quotes: bool = True,
     start: Start = BEGINNING,
-    lenient: bool = False,
 ) -> Iterator[Row]:
     """The rows of a table, of which there must be at least one, with the columns in `needs`.
 
-    keeps: columns whose values are wanted as they are. lenient: a row that cannot be used is
-    yielded with its problem; otherwise the problem is raised.
+    keeps: columns whose values are wanted as they are. A row that cannot be used says why as soon
+    as it is used, so that one bad row does not end the reading.
     """
     require_file(path)
     kind = kind_of(path)
     if kind in DELIMITERS:
         delimiter = find_delimiter(path, kind, needs)
-        rows = read_delimited(path, delimiter, needs, quotes=quotes, start=start, lenient=lenient)
+        rows = read_delimited(path, delimiter, needs, quotes=quotes, start=start)
     elif kind == PLAIN_TEXT:
-        rows = read_plain_text(path, needs, start, lenient)
+        rows = read_plain_text(path, needs, start)
     elif kind == ".jsonl":
-        rows = read_json(path, needs, start, lenient)
+        rows = read_json(path, needs, start)
     else:
-        rows = read_parquet(path, needs, start, lenient, keeps)
+        rows = read_parquet(path, needs, start, keeps)
     if (first := next(rows, None)) is None:
         raise UserError(f"{path} has no rows: give a file with at least one text in it.")
     yield first
@@ -92,19 +91,17 @@ def column_names(path: Path, needs: Collection[str] = ()) -> list[str]:
     require_file(path)
     kind = kind_of(path)
     if kind in DELIMITERS:
-        return read_column_names(path, find_delimiter(path, kind, needs))
+        delimiter = find_delimiter(path, kind, needs)
+        return read_header(path, next(read_records(path, delimiter=delimiter)))
     if kind == PLAIN_TEXT:
         return [COLUMN]
     if kind == ".parquet":
         with open_parquet(path) as file:
             return list(file.schema_arrow.names)
     names: dict[str, None] = {}
-    for row in read_json(path, (), BEGINNING, lenient=True):
+    for row in read_json(path, (), BEGINNING):
         names |= dict.fromkeys(row.found)
     return list(names)
-
-
-# One row of a table: values that know where they stand, so that errors can name the place.
 
 
 @dataclass(frozen=True)
@@ -115,14 +112,10 @@ class Span:
     start: Start
     n_rows: int
 
-    def rows(
-        self, needs: Collection[str], *, keeps: Collection[str] = (), lenient: bool = False
-    ) -> Iterator[Row]:
+    def rows(self, needs: Collection[str], *, keeps: Collection[str] = ()) -> Iterator[Row]:
         """The rows, as many as there were when the file was cut; see `read_rows`."""
         n_read = 0
-        rows = read_rows(
-            Path(self.file), needs=needs, keeps=keeps, start=self.start, lenient=lenient
-        )
+        rows = read_rows(Path(self.file), needs=needs, keeps=keeps, start=self.start)
         for row in islice(rows, self.n_rows):
             n_read += 1
             yield row
@@ -158,59 +151,40 @@ def find_tables(source: Path) -> list[Path]:
     return found
 
 
-def cut_spans(
-    path: Path, *, n_rows: int, needs: Collection[str], lenient: bool = False
-) -> list[Span]:
+def cut_spans(path: Path, *, n_rows: int, needs: Collection[str]) -> list[Span]:
     """The whole table in spans of up to n_rows, none where it has no rows.
 
-    Refuses a table without the columns in `needs`. lenient: as the spans will be read.
+    Refuses a table without the columns in `needs`.
     """
+    starts, n_total = [], 0
+    for start in _row_starts(path, needs):
+        if n_total % n_rows == 0:
+            starts.append(start)
+        n_total += 1
+    spans = [Span(str(path), start, min(n_rows, n_total - start.row)) for start in starts]
+    if spans:
+        next(spans[0].rows(needs))  # checks the columns
+    return spans
+
+
+def _row_starts(path: Path, needs: Collection[str]) -> Iterator[Start]:
+    """Where every row begins."""
     kind = kind_of(path)
     if kind == ".parquet":
         with open_parquet(path) as file:
-            n_total = file.metadata.num_rows
-        starts = [Start(row=row) for row in range(0, n_total, n_rows)]
+            yield from map(Start, range(file.metadata.num_rows))
     elif kind == ".jsonl" and is_array(path):
-        n_total = len(read_array(path))
-        starts = [Start(row=row) for row in range(0, n_total, n_rows)]
+        yield from map(Start, range(len(read_array(path))))
     else:
-        starts, n_total = _starts(path, needs, n_rows, lenient)
-    spans = [Span(str(path), start, min(n_rows, n_total - start.row)) for start in starts]
-    if spans:
-        next(spans[0].rows(needs, lenient=lenient))  # checks the columns
-    return spans
+        lines = read_lines(path)
+        if kind in DELIMITERS:
+            records = read_records(path, delimiter=find_delimiter(path, kind, needs))
+            lines = (record.first for record in islice(records, 1, None))  # after the header
+        elif kind != PLAIN_TEXT:
+            lines = (line for line in lines if line.text.strip())
+        for row, line in enumerate(lines):
+            yield Start(row, line.number, line.offset)
 
 
 def _is_hidden(path: Path) -> bool:
     return any(part.startswith((".", "_")) for part in path.parts)
-
-
-def _row_lines(path: Path, needs: Collection[str], lenient: bool) -> Iterator[int]:
-    """The line every row begins in."""
-    kind = kind_of(path)
-    if kind in DELIMITERS:
-        delimiter = find_delimiter(path, kind, needs)
-        records = read_records(path, delimiter=delimiter, lenient=lenient)
-        for record in islice(records, 1, None):  # after the header
-            yield record.line
-    else:
-        for number, content in read_lines(path, lenient=lenient):
-            if content.strip() or kind == PLAIN_TEXT:
-                yield number
-
-
-def _starts(
-    path: Path, needs: Collection[str], n_rows: int, lenient: bool
-) -> tuple[list[Start], int]:
-    """Where every n_rows-th row begins, and how many rows there are."""
-    rows: dict[int, int] = {}  # the first row of each span, by the line it begins in
-    n_total = 0
-    for line in _row_lines(path, needs, lenient):
-        if n_total % n_rows == 0:
-            rows[line] = n_total
-        n_total += 1
-    starts = []
-    for line, offset, _ in raw_lines(path):
-        if line in rows:
-            starts.append(Start(rows[line], line, offset))
-    return starts, n_total

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE, getincrementaldecoder
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
-from io import BufferedReader, RawIOBase
+from functools import partial
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, NamedTuple, cast
 
 from litotes.core.errors import UserError
 
@@ -19,8 +18,8 @@ MAX_CHARS = 1_000_000
 """The longest line and the longest text that are read; anything longer is a damaged file."""
 
 _MAX_BYTES = 4 * MAX_CHARS  # the most that many characters take in UTF-8
-_CHUNK = 1 << 20
 _BOM = "\ufeff"
+_UTF16_MARKS = (BOM_UTF16_LE, BOM_UTF16_BE)
 _REMEDY = "unpack it first and give the plain file"
 
 
@@ -56,9 +55,9 @@ def find_files(folder: Path, names: Mapping[str, str]) -> dict[str, Path]:
     """
     found = {}
     for key, name in names.items():
-        path = _plain_or_gz(folder / name)
-        if path is not None:
-            found[key] = path
+        for path in (folder / f"{name}.gz", folder / name):
+            if path.is_file():
+                found[key] = path
     if not found:
         raise UserError(
             f"{folder} holds none of the files expected there: {', '.join(names.values())} (each"
@@ -75,31 +74,31 @@ def find_file(path: Path, name: str) -> Path:
     return path
 
 
-def read_lines(
-    path: Path, *, start: Start = BEGINNING, lenient: bool = False
-) -> Iterator[tuple[int, str]]:
-    """Number and text of each line of a UTF-8 or UTF-16 file, gzipped or not, one at a time.
+class Line(NamedTuple):
+    """A line of a file, with its end. offset: of its first byte; see `Start`.
 
-    lenient: bytes that are not text become lone surrogates, and a NUL stays.
+    problem: why it is no text; bytes that are not UTF-8 are lone surrogates then.
     """
-    for number, offset, raw in raw_lines(path, start=start):
-        yield number, _decode(raw, f"{path}, line {number}", offset, lenient)
+
+    number: int
+    offset: int
+    text: str
+    problem: str | None = None
 
 
-def raw_lines(path: Path, *, start: Start = BEGINNING) -> Iterator[tuple[int, int, bytes]]:
-    """Number, offset and bytes of each line; of one that is too long only its beginning."""
+def read_lines(path: Path, *, start: Start = BEGINNING) -> Iterator[Line]:
+    """The lines of a UTF-8 or UTF-16 file, gzipped or not, one at a time."""
     require_file(path)
     number, offset = start.line - 1, start.offset
-    if _is_gz(path) and not offset and path.is_file():  # a pipe cannot be read twice
-        found = path.stat()
-        _check_unpacking(path, found.st_size, found.st_mtime_ns)
+    is_gz = path.suffix.lower() == ".gz"
+    limit = UnpackingLimit(path, _REMEDY) if is_gz else None
     try:
-        with _open(path) as stream:
-            if offset:  # which a pipe, that cannot seek, never has
-                stream.seek(offset)
-            while raw := stream.readline(_MAX_BYTES + 1):
+        with cast(BinaryIO, gzip.open(path)) if is_gz else path.open("rb") as stream:
+            for raw in _raw_lines(path, stream, start):
                 number += 1
-                yield number, offset, raw
+                if limit is not None:
+                    limit.add(len(raw), n_rows=1)
+                yield _decode(raw, number, offset, f"{path}, line {number}")
                 offset += len(raw)
     except UnicodeDecodeError as error:
         raise UserError(
@@ -120,56 +119,55 @@ def raw_lines(path: Path, *, start: Start = BEGINNING) -> Iterator[tuple[int, in
         raise UserError(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
-def _plain_or_gz(path: Path) -> Path | None:
-    candidates = (path, path.with_name(f"{path.name}.gz"))
-    return next((candidate for candidate in candidates if candidate.is_file()), None)
+def text_lines(path: Path) -> Iterator[tuple[str, str]]:
+    """The place and the text of each line, without its end, of a file whose lines are all text."""
+    for line in read_lines(path):
+        if line.problem is not None:
+            raise UserError(line.problem)
+        yield f"{path}, line {line.number}", line.text.rstrip("\r\n")
 
 
-def _open(path: Path) -> BinaryIO:
-    stream = cast(BinaryIO, gzip.open(path)) if _is_gz(path) else path.open("rb")  # noqa: SIM115
-    if not path.is_file():  # a pipe cannot be read twice
-        return stream
-    start = stream.read(2)
-    stream.seek(0)
-    return utf16_as_utf8(stream) if start in UTF16_MARKS else stream
+def _raw_lines(path: Path, stream: BinaryIO, start: Start) -> Iterator[bytes]:
+    """The lines in UTF-8; of one that is too long only its beginning."""
+    if path.is_file():  # a pipe cannot be read twice
+        is_utf16 = stream.read(2) in _UTF16_MARKS
+        stream.seek(0)
+        if is_utf16:
+            offset = 0
+            # half a surrogate pair becomes bytes that are not UTF-8, which `_decode` reports
+            with TextIOWrapper(stream, "utf-16", errors="surrogatepass", newline="\n") as text:
+                for line in iter(partial(text.readline, _MAX_BYTES + 1), ""):
+                    raw = line.encode(errors="surrogatepass")
+                    if offset >= start.offset:
+                        yield raw
+                    offset += len(raw)
+            return
+        stream.seek(start.offset)
+    yield from iter(partial(stream.readline, _MAX_BYTES + 1), b"")
 
 
-def _is_gz(path: Path) -> bool:
-    return path.suffix.lower() == ".gz"
-
-
-@lru_cache(maxsize=64)  # a table is opened several times: for its header, its spans, its rows
-def _check_unpacking(path: Path, n_bytes: int, changed_at: int) -> None:
-    """Unpacks a .gz file once without keeping anything, before its rows may fill the memory.
-
-    n_bytes, changed_at: tell one content of the file from the next.
-    """
-    limit = UnpackingLimit(path, _REMEDY)
-    with suppress(EOFError, zlib.error, OSError), gzip.open(path) as stream:  # reported when read
-        while chunk := stream.read(_CHUNK):
-            limit.add(len(chunk), n_rows=chunk.count(b"\n"))
-
-
-def _decode(raw: bytes, place: str, offset: int, lenient: bool) -> str:
+def _decode(raw: bytes, number: int, offset: int, place: str) -> Line:
     if len(raw) > _MAX_BYTES:
         raise UserError(too_long(place))
+    problem = None
     try:
-        line = raw.decode(errors="surrogateescape" if lenient else "strict")
+        text = raw.decode()
     except UnicodeDecodeError as error:
-        raise UserError(
+        text = raw.decode(errors="surrogateescape")
+        problem = (
             f"{place}: byte {offset + error.start} of the file is not UTF-8 text. Save it as UTF-8"
             " (Excel calls that CSV UTF-8)."
-        ) from error
+        )
     if offset == 0:
-        line = line.removeprefix(_BOM)
-    if len(line) > MAX_CHARS:
+        text = text.removeprefix(_BOM)
+    if len(text) > MAX_CHARS:
         raise UserError(too_long(place))
-    if "\0" in line and not lenient:
-        raise UserError(
+    if problem is None and "\0" in text:
+        problem = (
             f"{place} holds a NUL byte: the file is damaged, or no plain text. Save it as UTF-8"
             " text."
         )
-    return line
+    return Line(number, offset, text, problem)
 
 
 def too_long(place: str) -> str:
@@ -178,67 +176,6 @@ def too_long(place: str) -> str:
         f"{place} is longer than {MAX_CHARS:,} characters: cut it, or check that the file has line"
         " ends."
     )
-
-
-# UTF-16 files, as Excel exports "Unicode text", read as if they were UTF-8.
-
-UTF16_MARKS = (BOM_UTF16_LE, BOM_UTF16_BE)
-"""The first two bytes of such a file."""
-_N_READ = 1 << 16
-
-
-def utf16_as_utf8(stream: BinaryIO) -> BinaryIO:
-    """The content of a stream that begins with one of UTF16_MARKS, without the mark."""
-    return BufferedReader(_Recoded(stream))
-
-
-class _Recoded(RawIOBase):
-    """Half a surrogate pair becomes bytes that are not UTF-8; half a character at the end is an
-    error.
-    """
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-        self._begin()
-
-    def _begin(self) -> None:
-        self._stream.seek(0)
-        self._decoder = getincrementaldecoder("utf-16")(errors="surrogatepass")
-        self._ready = b""
-        self._n_read = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._n_read
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        """What lies before is read again."""
-        assert whence == 0, "only places counted from the beginning are known"
-        self._begin()
-        while self._n_read < offset and self.read(min(offset - self._n_read, _N_READ)):
-            pass
-        return self._n_read
-
-    def readinto(self, target: Any) -> int:
-        while not self._ready:
-            raw = self._stream.read(_N_READ)
-            text = self._decoder.decode(raw, final=not raw)
-            self._ready = text.encode(errors="surrogatepass")
-            if not raw:
-                break
-        given, self._ready = self._ready[: len(target)], self._ready[len(target) :]
-        target[: len(given)] = given
-        self._n_read += len(given)
-        return len(given)
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
 
 
 # How much a compressed table may unpack to: a small file must not take all memory.

@@ -10,14 +10,14 @@ from typing import Any
 
 from litotes.core.errors import UserError, reason_of
 from litotes.data.tables.files import Start, UnpackingLimit
-from litotes.data.tables.rows import Row, as_text, require_columns
+from litotes.data.tables.rows import Row, as_text, require_columns, require_once
 
 _REMEDY = "save it as a CSV file"
 _BATCH = 256
 
 
 def read_parquet(
-    path: Path, needs: Collection[str], start: Start, lenient: bool, keeps: Collection[str] = ()
+    path: Path, needs: Collection[str], start: Start, keeps: Collection[str] = ()
 ) -> Iterator[Row]:
     """The rows of a file, with these columns alone.
 
@@ -27,32 +27,25 @@ def read_parquet(
     with open_parquet(path) as file:
         schema = file.schema_arrow
         require_columns(str(path), schema.names, needs)
-        present = [name for name in keeps if name in schema.names]
-        columns = list(dict.fromkeys((*needs, *present)))
+        columns = list(dict.fromkeys((*needs, *(name for name in keeps if name in schema.names))))
         for column in columns:
-            _check_once(path, schema, column)
-        for column in needs:
-            _check_type(path, schema, column)
+            require_once(str(path), schema.names, column)
+        for column in needs:  # what is neither text nor number is refused before it is read
+            stored = schema.field(column).type
+            if not _is_plain(stored):
+                raise UserError(
+                    f"{path}, column {column!r} holds {stored}: make it a text or a number."
+                )
         limit = UnpackingLimit(path, _REMEDY)
         for number, record in enumerate(_records(file, columns, start.row), start=start.row + 1):
-            row = _row(path, number, record, needs, lenient)
-            limit.add(sum(map(len, row.values.values())), n_rows=1)
-            yield row
-
-
-def _row(
-    path: Path, number: int, record: dict[str, Any], needs: Collection[str], lenient: bool
-) -> Row:
-    values: dict[str, str] = {}
-    problem = None
-    try:
-        for key in needs:
-            values[key] = as_text(record[key], f"{path}, row {number}, column {key!r}")
-    except UserError as error:
-        if not lenient:
-            raise
-        problem = str(error)
-    return Row(str(path), number, values, "row", record, problem)
+            values, problem = {}, None
+            try:
+                for key in needs:
+                    values[key] = as_text(record[key], f"{path}, row {number}, column {key!r}")
+            except UserError as error:
+                problem = str(error)
+            limit.add(sum(map(len, values.values())), n_rows=1)
+            yield Row(str(path), number, values, "row", record, problem)
 
 
 def read_arrow(path: Path, columns: Sequence[str], start: int, n_rows: int) -> Any:
@@ -83,7 +76,10 @@ def open_parquet(path: Path) -> Iterator[Any]:
         ) from error
     try:
         with pq.ParquetFile(path) as file:
-            _check_size(path, file.metadata)
+            # a file that says itself that it unpacks to too much
+            groups = map(file.metadata.row_group, range(file.num_row_groups))
+            n_bytes = sum(group.total_byte_size for group in groups)
+            UnpackingLimit(path, _REMEDY).add(n_bytes, n_rows=file.metadata.num_rows)
             yield file
     except UnicodeDecodeError as error:
         raise UserError(f"{path} holds text that is not UTF-8: write it again as UTF-8.") from error
@@ -91,26 +87,6 @@ def open_parquet(path: Path) -> Iterator[Any]:
         raise UserError(
             f"{path} is not a Parquet file, or a damaged one: write it again ({reason_of(error)})."
         ) from error
-
-
-def _check_size(path: Path, metadata: Any) -> None:
-    """Refuses a file that says itself that it unpacks to too much."""
-    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    n_bytes = sum(group.total_byte_size for group in groups)
-    UnpackingLimit(path, _REMEDY).add(n_bytes, n_rows=metadata.num_rows)
-
-
-def _check_type(path: Path, schema: Any, column: str) -> None:
-    """Refuses what is neither text nor number before it is read."""
-    stored = schema.field(column).type
-    if not _is_plain(stored):
-        raise UserError(f"{path}, column {column!r} holds {stored}: make it a text or a number.")
-
-
-def _check_once(path: Path, schema: Any, column: str) -> None:
-    """Of two columns with one name, either could be meant."""
-    if schema.names.count(column) > 1:
-        raise UserError(f"{path} has two columns {column!r}: rename all but one.")
 
 
 def _is_plain(stored: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -20,8 +20,10 @@ from litotes.core.text import is_utf8
 from litotes.data.tables.files import (
     BEGINNING,
     MAX_CHARS,
+    Line,
     Start,
     read_lines,
+    text_lines,
     too_long,
 )
 
@@ -33,8 +35,8 @@ class Row:
     """One record of a table: its values by column, as text, and where it stands.
 
     found: the values as they were, where the file has more types than text (JSON, Parquet); also
-    those of columns that nobody needs as text. problem: why the row cannot be used; its values are
-    then what could be made out.
+    those of columns that nobody needs as text. problem: why the row cannot be used, which whoever
+    asks for a text, a word or a number of it is told; its values are what could be made out.
     """
 
     file: str
@@ -54,8 +56,7 @@ class Row:
 
     def text(self, column: str) -> str:
         """The text in a column, which must not be empty."""
-        if self.problem is not None:
-            raise UserError(self.problem)
+        self.require_whole()
         text = self.values[column]
         if not text.strip():
             raise UserError(f"{self.at(column)} is empty: give the row a text, or take it out.")
@@ -64,8 +65,14 @@ class Row:
         check_characters(text, self.at(column))
         return text
 
+    def require_whole(self) -> None:
+        """Refuses a row that cannot be used."""
+        if self.problem is not None:
+            raise UserError(self.problem)
+
     def word(self, column: str) -> str | None:
         """The word in a column; None where it is empty, absent or NaN."""
+        self.require_whole()
         word = self.values.get(column, "").strip()
         return None if word.casefold() in ("", "nan") else word
 
@@ -110,6 +117,14 @@ def require_columns(place: str, columns: Collection[str], needs: Collection[str]
             raise UserError(f"{place}: {unknown_name(column, filter(None, columns), 'column')}")
 
 
+def require_once(place: str, columns: Sequence[str], column: str) -> None:
+    """Refuses a column of whose name there are several: either could be meant."""
+    if (n_times := columns.count(column)) > 1:
+        raise UserError(
+            f"{place}: the column {column!r} is there {n_times} times. Rename all but one."
+        )
+
+
 def check_characters(text: str, place: str) -> None:
     """Refuses what JSON can spell and nothing can store."""
     if not _is_storable(text):
@@ -119,7 +134,7 @@ def check_characters(text: str, place: str) -> None:
 
 
 def character_problem(fields: Iterable[str], place: str) -> str | None:
-    """What is wrong with the bytes that these fields were read from, leniently."""
+    """What is wrong with the bytes that these fields were read from."""
     if all(map(_is_storable, fields)):
         return None
     return f"{place} holds a NUL or bytes that are not UTF-8 text. Save it as UTF-8."
@@ -161,9 +176,9 @@ _TOO_LONG = "too long"
 
 
 class Record(NamedTuple):
-    """line: the one it begins in. problem: why the fields are only what could be made out."""
+    """first: the line it begins in. problem: why the fields are only what could be made out."""
 
-    line: int
+    first: Line
     fields: list[str]
     problem: str | None = None
 
@@ -175,7 +190,8 @@ def find_delimiter(path: Path, kind: str, needs: Collection[str] = ()) -> str:
     usual = DELIMITERS[kind]
     if not path.is_file():  # a pipe cannot be read twice
         return usual
-    _, header = next(read_lines(path, lenient=True), (0, ""))
+    first = next(read_lines(path), None)
+    header = "" if first is None else first.text
     hint = _EXCEL_HINT.fullmatch(header)
     if hint is not None:
         return hint[1]
@@ -200,114 +216,82 @@ def read_records(
     quotes: bool = True,
     start: Start = BEGINNING,
     width: int | None = None,
-    lenient: bool = False,
 ) -> Iterator[Record]:
     """The records of a delimited file; an empty file is refused, blank lines are skipped.
 
-    width: the number of fields, None: that of the first record. lenient: a record that cannot be
-    read is yielded with its problem; otherwise the problem is raised.
+    width: the number of fields, None: that of the first record.
     """
-    read = _read_quoted if quotes else _read_unquoted
-    lines = _Lines(_without_hint(path, start, lenient))
-    is_empty = True
-    for record in read(path, lines, delimiter):
-        if record.problem is not None and not lenient:
-            raise UserError(record.problem)
-        if not record.fields:
-            continue
-        is_empty = False
-        width = width or len(record.fields)
-        is_whole = record.problem is None
-        if lenient and is_whole and len(record.fields) != width and lines.n_taken > 1:
-            # a quote that was never meant to be one has swallowed the lines after it
-            yield lines.give_up(_wrong_quote(f"{path}, line {record.line}"), delimiter)
+    # A limit of the whole process, and by default too low for the texts we allow; it is only ever
+    # raised.
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_CHARS))
+    lines = _Lines(read_lines(path, start=start))
+    reader = csv.reader(
+        lines,
+        delimiter=delimiter,
+        strict=True,
+        quoting=csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE,
+    )
+    while True:
+        lines.taken.clear()
+        problem = None
+        try:
+            fields = next(reader)
+        except StopIteration:
+            break
+        except csv.Error as error:
+            problem = _bad_quotes(path, lines.taken, delimiter, str(error))
         else:
-            yield record
-    if is_empty:
+            if not fields:
+                continue
+            if len(fields) != (width or len(fields)) and len(lines.taken) > 1:
+                # a quote that was never meant to be one has swallowed the lines after it
+                problem = (
+                    f"{path}, line {lines.taken[0].number}: a quote is opened here and does not end"
+                    " with its field. Close it, or double the quotes that belong to the text."
+                )
+        first = lines.taken[0]
+        if problem is not None:
+            lines.give_back_all_but_first()
+            fields = _split(first.text, delimiter) or [first.text.strip()]
+        width = width or len(fields)
+        problems = [problem, *(line.problem for line in lines.taken)]
+        yield Record(first, fields, next(filter(None, problems), None))
+    if width is None:
         raise UserError(f"{path} is empty: give a file with a header line and at least one row.")
-
-
-def _without_hint(path: Path, start: Start, lenient: bool) -> Iterator[tuple[int, str]]:
-    lines = read_lines(path, start=start, lenient=lenient)
-    for number, line in lines:
-        if number > 1 or _EXCEL_HINT.fullmatch(line) is None:
-            yield number, line
 
 
 class _Lines:
     """The lines of a file, of which those of the record being read can be given back."""
 
-    def __init__(self, source: Iterator[tuple[int, str]]) -> None:
-        self._source = source
-        self._given_back: deque[tuple[int, str]] = deque()
-        self._taken: list[str] = []
+    def __init__(self, source: Iterator[Line]) -> None:
+        # a first line that tells Excel the delimiter is no record
+        self._source = (
+            line for line in source if line.number > 1 or not _EXCEL_HINT.fullmatch(line.text)
+        )
+        self._given_back: deque[Line] = deque()
+        self.taken: list[Line] = []
+        """The lines of the record being read."""
         self._n_chars = 0
-        self.first = 0
-        """The number of the line that the record begins in."""
 
     def __iter__(self) -> Iterator[str]:
         return self
 
     def __next__(self) -> str:
-        number, line = self._given_back.popleft() if self._given_back else next(self._source)
-        if not self._taken:
-            self.first = number
-        self._taken.append(line)
-        self._n_chars += len(line)
+        line = self._given_back.popleft() if self._given_back else next(self._source)
+        self._n_chars = len(line.text) + (self._n_chars if self.taken else 0)
+        self.taken.append(line)
         # an unclosed quote would swallow the rest of the file
-        if self._n_chars > MAX_CHARS and len(self._taken) > 1:
+        if self._n_chars > MAX_CHARS and len(self.taken) > 1:
             raise csv.Error(_TOO_LONG)
-        return line
+        return line.text
 
-    @property
-    def n_taken(self) -> int:
-        """Of the record being read."""
-        return len(self._taken)
-
-    @property
-    def taken(self) -> Sequence[str]:
-        return self._taken
-
-    def begin_record(self) -> None:
-        self._taken.clear()
-        self._n_chars = 0
-
-    def give_up(self, problem: str, delimiter: str) -> Record:
-        """The first line as a record with a problem; the others are given back."""
-        line, *others = self._taken
-        numbered = list(enumerate(others, start=self.first + 1))
-        self._given_back.extendleft(reversed(numbered))
-        return Record(self.first, _split(line, delimiter) or [line.strip()], problem)
+    def give_back_all_but_first(self) -> None:
+        self._given_back.extendleft(reversed(self.taken[1:]))
+        del self.taken[1:]
 
 
-def _read_unquoted(path: Path, lines: _Lines, delimiter: str) -> Iterator[Record]:
-    lines.begin_record()
-    for line in lines:
-        content = line.rstrip("\r\n")
-        yield Record(lines.first, content.split(delimiter) if content else [])
-        lines.begin_record()
-
-
-def _read_quoted(path: Path, lines: _Lines, delimiter: str) -> Iterator[Record]:
-    # A limit of the whole process, and by default too low for the texts we allow; it is only ever
-    # raised.
-    csv.field_size_limit(max(csv.field_size_limit(), MAX_CHARS))
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
-    while True:
-        lines.begin_record()
-        try:
-            fields = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            place = f"{path}, line {lines.first}"
-            problem = _bad_quotes(place, lines.taken, delimiter, str(error))
-            yield lines.give_up(problem, delimiter)
-        else:
-            yield Record(lines.first, fields)
-
-
-def _bad_quotes(place: str, lines: Sequence[str], delimiter: str, reason: str) -> str:
+def _bad_quotes(path: Path, lines: Sequence[Line], delimiter: str, reason: str) -> str:
+    place = f"{path}, line {lines[0].number}"
     if reason == _TOO_LONG:
         return (
             f"{place}: the record that begins here is longer than {MAX_CHARS:,} characters. Look"
@@ -315,7 +299,7 @@ def _bad_quotes(place: str, lines: Sequence[str], delimiter: str, reason: str) -
         )
     if reason == "unexpected end of data":
         # a lenient second look ends in the field left open
-        column = len(next(csv.reader(lines, delimiter=delimiter)))
+        column = len(next(csv.reader((line.text for line in lines), delimiter=delimiter)))
         return (
             f"{place}, column {column}: a quote is opened and never closed. Close it, or double the"
             " quotes that belong to the text."
@@ -331,88 +315,50 @@ def _bad_quotes(place: str, lines: Sequence[str], delimiter: str, reason: str) -
     )
 
 
-def _wrong_quote(place: str) -> str:
-    return (
-        f"{place}: a quote is opened here and does not end with its field. Close it, or double the"
-        " quotes that belong to the text."
-    )
-
-
 # CSV and TSV files as rows, with every mistake in their quotes and widths named by its line.
 
 
 def read_delimited(
-    path: Path,
-    delimiter: str,
-    needs: Collection[str],
-    *,
-    quotes: bool,
-    start: Start,
-    lenient: bool,
+    path: Path, delimiter: str, needs: Collection[str], *, quotes: bool, start: Start
 ) -> Iterator[Row]:
     """The rows of a file whose first record names the columns."""
-    records = read_records(path, delimiter=delimiter, quotes=quotes, lenient=lenient)
-    header = _read_header(path, next(records), needs)
+    records = read_records(path, delimiter=delimiter, quotes=quotes)
+    header = read_header(path, next(records), needs)
     if start.row:
         width = len(header)
-        records = read_records(
-            path, delimiter=delimiter, quotes=quotes, start=start, width=width, lenient=lenient
-        )
-    yield from rows_from(path, header, records, lenient=lenient)
+        records = read_records(path, delimiter=delimiter, quotes=quotes, start=start, width=width)
+    yield from rows_from(path, header, records)
 
 
-def read_column_names(path: Path, delimiter: str) -> list[str]:
-    """What the header calls the columns, as rows name them."""
-    return _read_header(path, next(read_records(path, delimiter=delimiter, lenient=True)), ())
-
-
-def _read_header(path: Path, record: Record, needs: Collection[str]) -> list[str]:
-    place = f"{path}, line {record.line}"
-    problem = record.problem or character_problem(record.fields, place)
-    if problem is not None:
-        raise UserError(problem)
-    header = [field.strip() for field in record.fields]
-    require_columns(place, header, needs)
+def read_header(path: Path, record: Record, needs: Collection[str] = ()) -> list[str]:
+    """What a first record calls the columns; the second that is called x is called x.2."""
+    place = f"{path}, line {record.first.number}"
+    if record.problem is not None:
+        raise UserError(record.problem)
+    names = [field.strip() for field in record.fields]
+    require_columns(place, names, needs)
     for column in needs:
-        n_times = header.count(column)
-        if n_times > 1:
-            raise UserError(
-                f"{place}: the column {column!r} is there {n_times} times. Rename all but one."
-            )
-    return _distinct(header)
-
-
-def _distinct(names: Sequence[str]) -> list[str]:
-    """The second column called x is called x.2: rows know their columns by name."""
-    n_times: Counter[str] = Counter()
-    distinct: list[str] = []
-    for name in names:
-        n_times[name] += 1
-        found = name if n_times[name] == 1 else f"{name}.{n_times[name]}"
-        while found in distinct or (found != name and found in names):
+        require_once(place, names, column)
+    # rows know their columns by name
+    header: list[str] = []
+    for number, name in enumerate(names):
+        n_before = names[:number].count(name)
+        found = f"{name}.{n_before + 1}" if n_before else name
+        while found in header or (n_before and found in names):
             found += "_"
-        distinct.append(found)
-    return distinct
+        header.append(found)
+    return header
 
 
-def rows_from(
-    path: Path, header: Sequence[str], records: Iterable[Record], *, lenient: bool = False
-) -> Iterator[Row]:
-    """Records as rows; each must have as many fields as the header has columns.
-
-    lenient: a row that has not is yielded with its problem; otherwise the problem is raised.
-    """
-    for line, fields, problem in records:
-        place = f"{path}, line {line}"
+def rows_from(path: Path, header: Sequence[str], records: Iterable[Record]) -> Iterator[Row]:
+    """Records as rows; each must have as many fields as the header has columns."""
+    for first, fields, problem in records:
         if problem is None and len(fields) != len(header):
-            problem = _wrong_width(place, header, len(fields))
-        if lenient and problem is None:
-            problem = character_problem(fields, place)
+            problem = _wrong_width(f"{path}, line {first.number}", header, len(fields))
         if problem is not None:
-            if not lenient:
-                raise UserError(problem)
             fields = [replace_characters(field) for field in fields]
-        yield Row(str(path), line, dict(zip(header, fields, strict=False)), problem=problem)
+        values = dict(zip(header, fields, strict=False))
+        yield Row(str(path), first.number, values, problem=problem)
 
 
 def _wrong_width(place: str, header: Sequence[str], n_fields: int) -> str:
@@ -433,38 +379,36 @@ _MAX_ARRAY_CHARS = 64 * MAX_CHARS
 """Of an array, which is read as a whole."""
 
 
-def read_json(path: Path, needs: Collection[str], start: Start, lenient: bool) -> Iterator[Row]:
-    """The rows of a file.
-
-    lenient: a row that cannot be used is yielded with its problem; otherwise the problem is raised.
-    """
+def read_json(path: Path, needs: Collection[str], start: Start) -> Iterator[Row]:
+    """The rows of a file."""
     is_first = True
-    for number, unit, content in _contents(path, start, lenient):
+    for number, unit, content in _contents(path, start):
         place = f"{path}, {unit} {number}"
         record = content if isinstance(content, dict) else {}
         try:
             values = _texts(content, needs, place)
-            if lenient:  # all of it may be written again
-                check_characters(json.dumps(content, ensure_ascii=False), place)
+            # all of it may be written again
+            check_characters(json.dumps(content, ensure_ascii=False), place)
         except UserError as error:
             # of a first row without a column, it is more likely that the column has another name
-            if not lenient or (is_first and record and not set(needs) <= set(record)):
+            if is_first and record and not set(needs) <= set(record):
                 raise
-            yield Row(str(path), number, {}, unit, _storable(record), str(error))
+            storable = json.loads(replace_characters(json.dumps(record, ensure_ascii=False)))
+            yield Row(str(path), number, {}, unit, storable, str(error))
         else:
             yield Row(str(path), number, values, unit, record)
         is_first = False
 
 
-def _contents(path: Path, start: Start, lenient: bool) -> Iterator[tuple[int, str, Any]]:
+def _contents(path: Path, start: Start) -> Iterator[tuple[int, str, Any]]:
     """Number, unit and content of each row; of a line that is no JSON, the error."""
     if is_array(path):
         for number, record in islice(enumerate(read_array(path), start=1), start.row, None):
             yield number, "item", record
         return
-    for number, line in read_lines(path, start=start, lenient=lenient):
-        if line.strip():  # blank lines are skipped
-            yield number, "line", _parse(line, f"{path}, line {number}")
+    for line in read_lines(path, start=start):
+        if line.text.strip():  # blank lines are skipped
+            yield line.number, "line", _parse(path, line)
 
 
 def _texts(content: Any, needs: Collection[str], place: str) -> dict[str, str]:
@@ -477,27 +421,19 @@ def _texts(content: Any, needs: Collection[str], place: str) -> dict[str, str]:
     return {key: as_text(content[key], f"{place}, column {key!r}") for key in needs}
 
 
-def _storable(record: dict[str, Any]) -> dict[str, Any]:
-    storable: dict[str, Any] = json.loads(
-        replace_characters(json.dumps(record, ensure_ascii=False))
-    )
-    return storable
-
-
 def is_array(path: Path) -> bool:
     """Whether the file is one array of objects, and not one object a line."""
     is_json = path.name.lower().removesuffix(".gz").endswith(".json")
     if not is_json or not path.is_file():  # a pipe cannot be read twice
         return False
-    for _, line in read_lines(path):
-        if line.strip():
-            return line.lstrip().startswith("[")
-    return False
+    texts = (line.text.strip() for line in read_lines(path))
+    return next(filter(None, texts), "").startswith("[")
 
 
 def read_array(path: Path) -> list[Any]:
+    """The items of a file that is one array."""
     content, n_chars = [], 0
-    for _, line in read_lines(path):
+    for _, line in text_lines(path):
         n_chars += len(line)
         if n_chars > _MAX_ARRAY_CHARS:
             raise UserError(
@@ -506,26 +442,25 @@ def read_array(path: Path) -> list[Any]:
             )
         content.append(line)
     try:
-        records = json.loads("".join(content))
+        records: list[Any] = json.loads("\n".join(content))
     except (ValueError, RecursionError) as error:
         raise UserError(
             f"{path} begins like an array but is not JSON ({error}). Save it again, or write one"
             " object a line."
         ) from error
-    assert isinstance(records, list)  # it begins with a bracket
     return records
 
 
-def _parse(line: str, place: str) -> Any:
-    problem = character_problem([line], place)
-    if problem is not None:
-        return UserError(problem)
+def _parse(path: Path, line: Line) -> Any:
+    if line.problem is not None:
+        return UserError(line.problem)
     try:
-        return json.loads(line.rstrip())
+        return json.loads(line.text.rstrip())
     except (ValueError, RecursionError) as error:
         reason = str(error)
         if isinstance(error, json.JSONDecodeError):
             reason = f"{error.msg}, character {error.colno}"
+        place = f"{path}, line {line.number}"
         return UserError(f"{place} is not JSON ({reason}). Each line must be one JSON object.")
 
 
@@ -535,12 +470,9 @@ PLAIN_TEXT = ".txt"
 COLUMN = "text"
 
 
-def read_plain_text(
-    path: Path, needs: Collection[str], start: Start, lenient: bool
-) -> Iterator[Row]:
+def read_plain_text(path: Path, needs: Collection[str], start: Start) -> Iterator[Row]:
     """Every line is a row, an empty one too: left out, it would shift the numbers of the others."""
     require_columns(str(path), [COLUMN], needs)
-    for number, line in read_lines(path, start=start, lenient=lenient):
-        text = line.rstrip("\r\n")
-        problem = character_problem([text], f"{path}, line {number}")
-        yield Row(str(path), number, {COLUMN: replace_characters(text)}, problem=problem)
+    for line in read_lines(path, start=start):
+        text = replace_characters(line.text.rstrip("\r\n"))
+        yield Row(str(path), line.number, {COLUMN: text}, problem=line.problem)
