@@ -210,13 +210,14 @@ def test_the_time_left_follows_from_what_is_done() -> None:
         watch=lambda what, done, total, note: notes.append(f"{done}/{total} {note}"),
     )
     now = time.monotonic()
-    tally.show({})
-    tally.add([Outcome("a", 500.0), Outcome("b", 700.0), Outcome("c", 0.1, error="No tea.")])
-    tally.show({"d": now - 300, "e": now - 9000})
-    tally.show({**dict.fromkeys("def", now), "g": now - 120})
-    tally.add([Outcome(name, 600.0) for name in "defghi"])
-    tally.show({"j": now - 570})
-    tally.show({"j": now - 700})
+    tally.report()
+    tally.report(
+        [Outcome("a", 500.0), Outcome("b", 700.0), Outcome("c", 0.1, error="No tea.")],
+        {"d": now - 300, "e": now - 9000},
+    )
+    tally.report(running={**dict.fromkeys("def", now), "g": now - 120})
+    tally.report([Outcome(name, 600.0) for name in "defghi"], {"j": now - 570})
+    tally.report(running={"j": now - 700})
     assert notes == [
         "0/10 ",
         "3/10 1 failed, running d, e, about 14 min left",  # (5 × 600 + 300 + 0) / 4 = 825 s

@@ -145,9 +145,11 @@ def test_places_are_counted_by_node() -> None:
     ]
     assert ray_jobs.count_places(nodes, {"CPU": 2}, is_local=False) == 4
     assert ray_jobs.count_places(nodes, {"CPU": 2, "GPU": 0.5}, is_local=False) == 3
+    assert ray_jobs.count_places(nodes, {"CPU": 2}, 3, is_local=True) == 3
     # one such node may come
     assert ray_jobs.count_places(nodes[1:], {"CPU": 1, "GPU": 1}, is_local=False) == 1
-    with pytest.raises(
-        UserError, match="asks for 1 CPU and 1 GPU, which this machine does not have"
-    ):
+    assert ray_jobs.count_places(nodes[1:], {"CPU": 1}, 5, is_local=False) == 5
+    with pytest.raises(UserError, match="1 CPU and 1 GPU, which this machine does not have"):
         ray_jobs.count_places(nodes[1:], {"CPU": 1, "GPU": 1}, is_local=True)
+    with pytest.raises(UserError, match=r"5 workers need 1 CPU each.*room for 3: use --workers 3"):
+        ray_jobs.count_places(nodes[1:], {"CPU": 1}, 5, is_local=True)

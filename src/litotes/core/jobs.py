@@ -20,14 +20,14 @@ import threading
 import time
 import traceback
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
-from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from litotes.core.errors import Stopped, UserError
 from litotes.core.machine import n_cores
@@ -81,26 +81,32 @@ class JobProgress:
 
     def __init__(self, n_total: int, *, n_workers: int, watch: Watch, what: str = "runs") -> None:
         self.n_total, self.n_workers, self.watch, self.what = n_total, n_workers, watch, what
-        self.n_done = self.n_failed = 0
-        self.seconds: list[float] = []
+        self.n_done = 0
+        self.seconds: list[float] = []  # how soon a job failed says nothing about the others
 
-    def add(self, outcomes: Iterable[Outcome]) -> None:
-        for outcome in outcomes:
-            self.n_done += 1
-            if outcome.error is None:
-                self.seconds.append(outcome.seconds)
-            else:
-                self.n_failed += 1  # how soon a job failed says nothing about the others
+    def report(
+        self, outcomes: Sequence[Outcome] = (), running: Mapping[str, float] | None = None
+    ) -> None:
+        """Adds outcomes. running: the jobs being done and when each was begun, by time.monotonic.
 
-    def show(self, running: Mapping[str, float]) -> None:
-        """running: the jobs being done and when each was begun, by time.monotonic."""
-        seconds = self._estimate_seconds_left(running.values())
-        parts = [
-            f"{self.n_failed} failed" if self.n_failed else "",
-            f"running {_list_names(list(running))}" if running else "",
-            f"about {describe_duration(seconds)} left" if seconds else "",
-        ]
-        self.watch(self.what, self.n_done, self.n_total, ", ".join(filter(None, parts)))
+        What is left takes (mean × jobs waiting + what is left of those running) / workers.
+        """
+        running, now = running or {}, time.monotonic()
+        self.n_done += len(outcomes)
+        self.seconds += [one.seconds for one in outcomes if one.error is None]
+        n_left, n_failed = self.n_total - self.n_done, self.n_done - len(self.seconds)
+        notes = [f"{n_failed} failed"] if n_failed else []
+        if running:
+            n_more = len(running) - _N_NAMED
+            more = f" and {n_more} more" if n_more > 0 else ""
+            notes.append(f"running {', '.join(islice(running, _N_NAMED))}{more}")
+        if self.seconds and n_left:
+            mean = sum(self.seconds) / len(self.seconds)
+            rests = sum(max(mean - (now - since), 0.0) for since in running.values())
+            seconds = (mean * (n_left - len(running)) + rests) / min(self.n_workers, n_left)
+            if seconds:  # nothing is known of jobs that take longer than others did
+                notes.append(f"about {describe_duration(seconds)} left")
+        self.watch(self.what, self.n_done, self.n_total, ", ".join(notes))
 
     def stopped(self) -> Stopped:
         """The exception for a user who pressed Ctrl-C."""
@@ -108,20 +114,6 @@ class JobProgress:
             f"Stopped with {self.n_done} of {self.n_total} {self.what} done. Start the command"
             " again to go on."
         )
-
-    def _estimate_seconds_left(self, begun: Iterable[float]) -> float:
-        """(mean × jobs waiting + what is left of those running) / workers; 0 when not known."""
-        n_left = self.n_total - self.n_done
-        if not self.seconds or not n_left:
-            return 0.0
-        now, mean = time.monotonic(), sum(self.seconds) / len(self.seconds)
-        rests = [max(mean - (now - since), 0.0) for since in begun]
-        return (mean * (n_left - len(rests)) + sum(rests)) / min(self.n_workers, n_left)
-
-
-def _list_names(names: list[str]) -> str:
-    n_more = len(names) - _N_NAMED
-    return ", ".join(names[:_N_NAMED]) + (f" and {n_more} more" if n_more > 0 else "")
 
 
 STOPPED = 143
@@ -156,15 +148,9 @@ class Worker:
         except (EOFError, OSError):  # it is dying; its exit code is known in a moment
             self.process.join(1.0)
             return None
+        if outcome is not None:
+            self.job = None
         return outcome
-
-    def ask_to_stop(self) -> None:
-        """By SIGTERM; one without a job simply returns."""
-        if self.job is not None:
-            self.process.terminate()
-            return
-        with suppress(OSError):
-            self.pipe.send(None)
 
     def kill(self) -> None:
         self.process.kill()
@@ -233,105 +219,73 @@ _SECONDS_BETWEEN_LOOKS = 1.0
 _KILLED = -9  # the exit code after SIGKILL, which is what the system sends when memory runs out
 
 
-def run_in_workers(
-    jobs: Mapping[str, Job], work: Work[Job], *, n_workers: int, watch: Watch, what: str = "runs"
+def _in_workers(
+    jobs: Mapping[str, Job], work: Work[Job], progress: JobProgress
 ) -> Iterator[Outcome]:
-    """The jobs in up to `n_workers` processes; see `run_jobs`."""
-    n_workers = min(n_workers, len(jobs))
-    progress = JobProgress(len(jobs), n_workers=n_workers, watch=watch, what=what)
-    with WorkerPool(jobs, work, n_workers=n_workers) as pool:
+    n_workers = progress.n_workers
+    waiting, n_deaths = deque(jobs), Counter[str]()
+    workers: list[Worker] = []
+
+    def collect(worker: Worker) -> Outcome | None:
+        """The outcome of its job, if it is known; a dead worker's job is taken back."""
+        # checked before its pipe is read: what a worker said before it died counts
+        is_dead, name = worker.process.exitcode is not None, worker.job
+        outcome = worker.read_outcome()
+        if outcome is not None or not is_dead or name is None:
+            return outcome
+        workers.remove(worker)
+        worker.kill()
+        n_deaths[name] += 1
+        if n_deaths[name] < MAX_DEATHS:
+            waiting.append(name)  # at the end, where fewer others compete for memory
+            return None
+        return Outcome(name, time.monotonic() - worker.since, error=_death_message(name, worker))
+
+    with _ended_at_last(workers):
         try:
-            pool.hand_out()
-            progress.show(pool.running())
-            while pool.running():
-                outcomes = pool.collect()
-                progress.add(outcomes)
-                pool.hand_out()  # before the caller takes its time with the outcomes
-                progress.show(pool.running())
+            outcomes: list[Outcome] = []
+            while True:
+                # before the caller takes its time with the outcomes
+                workers[:] = [one for one in workers if one.job or one.process.is_alive()]
+                idle = [one for one in workers if one.job is None]
+                while waiting and (idle or len(workers) < n_workers):
+                    if not idle:
+                        idle = [Worker(n_threads=threads_per_worker(n_workers))]
+                        workers += idle
+                    name = waiting.popleft()
+                    idle.pop(0).assign(name, work, jobs[name])
+                busy = {one.job: one for one in workers if one.job is not None}
+                progress.report(outcomes, {name: one.since for name, one in busy.items()})
                 yield from outcomes
+                if not busy:
+                    return
+                wait([one.pipe for one in busy.values()], timeout=_SECONDS_BETWEEN_LOOKS)
+                outcomes = list(filter(None, map(collect, busy.values())))
         except KeyboardInterrupt as error:
             raise progress.stopped() from error
 
 
-class WorkerPool(Generic[Job]):
-    """The workers, and the jobs that wait for one."""
-
-    def __init__(self, jobs: Mapping[str, Job], work: Work[Job], *, n_workers: int) -> None:
-        self.jobs, self.work, self.n_workers = jobs, work, n_workers
-        self.n_threads = threads_per_worker(n_workers)
-        self.waiting = deque(jobs)
-        self.workers: list[Worker] = []
-        self.n_deaths: Counter[str] = Counter()
-
-    def __enter__(self) -> WorkerPool[Job]:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+@contextmanager
+def _ended_at_last(workers: Sequence[Worker]) -> Iterator[None]:
+    """Asks the workers to stop, by SIGTERM where they have a job; kills those that do not."""
+    try:
+        yield
+    finally:
         deadline = time.monotonic() + GRACE_SECONDS
         try:
-            for worker in self.workers:
-                worker.ask_to_stop()
-            for worker in self.workers:
+            for worker in workers:
+                if worker.job is not None:
+                    worker.process.terminate()
+                with suppress(OSError):
+                    worker.pipe.send(None)  # one that waits for a job simply returns
+            for worker in workers:
                 worker.process.join(max(deadline - time.monotonic(), 0.0))
         finally:  # also at a second Ctrl-C
-            for worker in self.workers:
+            for worker in workers:
                 worker.kill()
 
-    def running(self) -> dict[str, float]:
-        """The jobs being done, and when each was begun."""
-        return {worker.job: worker.since for worker in self.workers if worker.job is not None}
 
-    def hand_out(self) -> None:
-        """Gives a job to every worker that has none, in the order of the jobs."""
-        alive = [one for one in self.workers if one.job is not None or one.process.is_alive()]
-        self.workers = alive
-        while self.waiting and (worker := self._free_worker()) is not None:
-            name = self.waiting.popleft()
-            worker.assign(name, self.work, self.jobs[name])
-
-    def collect(self) -> list[Outcome]:
-        """Waits a moment for outcomes; takes back the jobs of workers that died."""
-        busy = [worker for worker in self.workers if worker.job is not None]
-        wait([worker.pipe for worker in busy], timeout=_SECONDS_BETWEEN_LOOKS)
-        outcomes = (self._collect_from(worker) for worker in busy)
-        return [outcome for outcome in outcomes if outcome is not None]
-
-    def _collect_from(self, worker: Worker) -> Outcome | None:
-        # checked before its pipe is read: what a worker said before it died counts
-        is_dead = worker.process.exitcode is not None
-        outcome = worker.read_outcome()
-        if outcome is not None:
-            worker.job = None
-            return outcome
-        return self._take_back(worker) if is_dead else None
-
-    def _free_worker(self) -> Worker | None:
-        for worker in self.workers:
-            if worker.job is None:
-                return worker
-        if len(self.workers) < self.n_workers:
-            self.workers.append(Worker(n_threads=self.n_threads))
-            return self.workers[-1]
-        return None
-
-    def _take_back(self, worker: Worker) -> Outcome | None:
-        """Takes back the job of a dead worker; gives it up when it has killed too many."""
-        assert worker.job is not None
-        self.workers.remove(worker)
-        worker.kill()
-        self.n_deaths[worker.job] += 1
-        if self.n_deaths[worker.job] < MAX_DEATHS:
-            self.waiting.append(worker.job)  # at the end, where fewer others compete for memory
-            return None
-        return Outcome(worker.job, time.monotonic() - worker.since, error=_death_message(worker))
-
-
-def _death_message(worker: Worker) -> str:
+def _death_message(name: str, worker: Worker) -> str:
     code = worker.process.exitcode or 0
     how = f"signal {-code}" if code < 0 else f"exit code {code}"
     advice = (
@@ -339,7 +293,7 @@ def _death_message(worker: Worker) -> str:
         if code == _KILLED
         else "run it with --workers 1 to see why"
     )
-    return f"{worker.job} ended its worker twice ({how}): {advice}."
+    return f"{name} ended its worker twice ({how}): {advice}."
 
 
 def threads_per_worker(n_workers: int) -> int:
@@ -347,9 +301,6 @@ def threads_per_worker(n_workers: int) -> int:
     share = max(1, n_cores() // max(n_workers, 1))
     asked = os.environ.get("OMP_NUM_THREADS", "")
     return min(share, max(int(asked), 1)) if asked.isdecimal() else share
-
-
-__all__ = ["Outcome", "run_jobs"]
 
 
 def run_jobs(
@@ -368,18 +319,16 @@ def run_jobs(
     """
     if n_workers < 1:
         raise UserError(f"{n_workers} workers can do nothing; use --workers 1 or more.")
-    if n_workers == 1:
-        return _one_by_one(jobs, work, watch=watch, what=what)
-    return run_in_workers(jobs, work, n_workers=n_workers, watch=watch, what=what)
+    run = _one_by_one if n_workers == 1 else _in_workers
+    n_workers = min(n_workers, len(jobs))
+    return run(jobs, work, JobProgress(len(jobs), n_workers=n_workers, watch=watch, what=what))
 
 
 def _one_by_one(
-    jobs: Mapping[str, Job], work: Work[Job], *, watch: Watch, what: str
+    jobs: Mapping[str, Job], work: Work[Job], progress: JobProgress
 ) -> Iterator[Outcome]:
-    progress = JobProgress(len(jobs), n_workers=1, watch=watch, what=what)
     for name, job in jobs.items():
-        progress.show({name: time.monotonic()})
-        outcome = attempt(name, partial(work, job, watch))
-        progress.add([outcome])
-        progress.show({})
+        progress.report(running={name: time.monotonic()})
+        outcome = attempt(name, partial(work, job, progress.watch))
+        progress.report([outcome])
         yield outcome

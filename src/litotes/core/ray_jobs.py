@@ -3,11 +3,8 @@
 Every job is a Ray task. What it writes must land in one place: on several nodes the folder of the
 results has to be shared by all of them (NFS or the like) and named by its whole path, and litotes
 installed on each. A worker or a node that dies loses nothing, since Ray gives its task to another
-one, where the job finds its own traces in that folder.
-
-`run_on_ray` gives every job to any free worker, which suits long runs that share nothing. A worker
-of `map_on_ray` (Ray Data, `ActorPoolStrategy`) does hundreds of short jobs, and what it has loaded
-for the first serves all of them; Ray restarts a worker that dies, and its job.
+one, where the job finds its own traces in that folder. A worker does job after job, and what it has
+loaded for the first serves all of them.
 """
 
 from __future__ import annotations
@@ -16,12 +13,11 @@ import logging
 import os
 import socket
 import sys
-import warnings
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
-from typing import Any, Generic
+from typing import Any
 
 from litotes.core.errors import Stopped, UserError
 from litotes.core.jobs import (
@@ -63,35 +59,39 @@ def run_on_ray(
     *,
     address: str | None,
     watch: Watch,
+    n_workers: int | None = None,
     n_cpus_per_job: float = 1,
     n_gpus_per_job: float = 0,
+    what: str = "runs",
 ) -> Iterator[Outcome]:
     """Does all jobs on the cluster at `address` and gives each outcome as it comes; see `run_jobs`.
 
     address: as Ray takes it ("auto", "10.0.0.1:6379", "ray://…"); None is $RAY_ADDRESS or else a
-    cluster of this machine for as long as this lasts, which talks to nobody outside.
+    cluster of this machine for as long as this lasts, which talks to nobody outside. n_workers: how
+    many jobs at a time; None: as many as there is room for.
     """
     needs = {name: n for name, n in (("CPU", n_cpus_per_job), ("GPU", n_gpus_per_job)) if n}
+    watch(what, 0, len(jobs), "starting workers" if is_local(address) else SHARED_FOLDER)
     with cluster(address) as ray:
-        progress = JobProgress(
-            len(jobs),
-            n_workers=count_places(ray.nodes(), needs, is_local=is_local(address)),
-            watch=watch,
-        )
+        n_places = count_places(ray.nodes(), needs, n_workers, is_local=is_local(address))
+        progress = JobProgress(len(jobs), n_workers=n_places, watch=watch, what=what)
         task = ray.remote(
             num_cpus=n_cpus_per_job,
             num_gpus=n_gpus_per_job,
+            max_calls=0,  # otherwise a worker with a GPU ends after one job, and loads all anew
             max_retries=N_RETRIES,
             retry_exceptions=[Stopped],
         )(_attempt)
-        pending = {task.remote(name, work, job): name for name, job in jobs.items()}
+        waiting = deque(jobs.items())
+        pending: dict[Any, str] = {}
         try:
-            watch("runs", 0, len(jobs), "" if is_local(address) else SHARED_FOLDER)
-            while pending:
+            while waiting or pending:
+                while waiting and len(pending) < (n_workers or len(jobs)):
+                    name, job = waiting.popleft()
+                    pending[task.remote(name, work, job)] = name
                 done, _ = ray.wait(list(pending), timeout=1.0)
                 outcomes = [_outcome(ray, pending.pop(reference), reference) for reference in done]
-                progress.add(outcomes)
-                progress.show({})
+                progress.report(outcomes)
                 yield from outcomes
         except KeyboardInterrupt as error:
             raise progress.stopped() from error
@@ -162,28 +162,40 @@ def _check_reachable(address: str) -> None:
 
 
 def count_places(
-    nodes: Sequence[Mapping[str, Any]], needs: Mapping[str, float], *, is_local: bool
+    nodes: Sequence[Mapping[str, Any]],
+    needs: Mapping[str, float],
+    n_workers: int | None = None,
+    *,
+    is_local: bool,
 ) -> int:
-    """How many jobs the nodes can do at the same time.
+    """Counts the jobs that the nodes can do at the same time, n_workers of them at most.
 
-    At least one on a cluster, which may grow; a single machine does not.
+    At least one on a cluster, which may grow; a single machine does not, and more would wait there
+    for ever.
     """
     n_places = 0
     for node in nodes:
         if node["Alive"]:
             has = node["Resources"]
             n_places += int(min((has.get(name, 0) // n for name, n in needs.items()), default=1))
+    wanted = " and ".join(f"{n:g} {name}" for name, n in needs.items())
     if is_local and not n_places:
-        wanted = " and ".join(f"{n:g} {name}" for name, n in needs.items())
         raise UserError(
             f"A job asks for {wanted}, which this machine does not have. Ask for less, or give the"
             " address of a cluster."
         )
-    return max(n_places, 1)
+    if is_local and (n_workers or 0) > n_places:
+        raise UserError(
+            f"{n_workers} workers need {wanted} each, and this machine has room for {n_places}: use"
+            f" --workers {n_places}, or leave it out."
+        )
+    return n_workers or max(n_places, 1)
 
 
 def _attempt(name: str, work: Work[Job], job: Job) -> Outcome:
-    """What a Ray worker does; Ray itself gives it as many threads as it has CPUs."""
+    """Does a job in a Ray worker, which Ray gives as many threads as it has CPUs."""
+    # the tokenizer would take all cores
+    os.environ.setdefault("RAYON_NUM_THREADS", os.environ.get("OMP_NUM_THREADS", "1"))
     return attempt(name, partial(work, job, ignore_progress))
 
 
@@ -210,117 +222,3 @@ def _cancel(ray: Any, references: list[Any]) -> None:
     finally:  # also at a second Ctrl-C
         for reference in references:
             ray.cancel(reference, force=True)
-
-
-def map_on_ray(
-    jobs: Mapping[str, Job],
-    work: Work[Job],
-    *,
-    begun: Path,
-    n_workers: int | None,
-    address: str | None,
-    watch: Watch,
-    n_gpus: float = 0,
-    what: str = "runs",
-) -> Iterator[Outcome]:
-    """Does all jobs on the cluster at `address` (see `run_on_ray`) and gives each outcome as it
-    comes.
-
-    begun: an empty folder, shared by all nodes, where workers note what they begin: a job that
-    kills worker after worker is given up. n_workers: each has a core; None: as many as fit.
-    """
-    watch(what, 0, len(jobs), "starting workers" if is_local(address) else SHARED_FOLDER)
-    with cluster(address) as ray:
-        needs = {name: n for name, n in (("CPU", 1.0), ("GPU", n_gpus)) if n}
-        n_places = count_places(ray.nodes(), needs, is_local=is_local(address))
-        n_workers = min(_n_workers(n_workers, n_places, address), len(jobs))
-        progress = JobProgress(len(jobs), n_workers=n_workers, watch=watch, what=what)
-        try:
-            for row in _map_jobs(jobs, work, begun, n_workers=n_workers, n_gpus=n_gpus):
-                error, trace = row["error"] or None, row["trace"] or None
-                outcome = Outcome(row["name"], row["seconds"], error, trace)
-                progress.add([outcome])
-                progress.show({})
-                yield outcome
-        except KeyboardInterrupt as error:
-            raise progress.stopped() from error
-        except ray.exceptions.RayError as error:
-            raise UserError(
-                f"The cluster cannot go on ({error_sentence(error)}). Start the command again to"
-                " go on."
-            ) from error
-
-
-def _map_jobs(
-    jobs: Mapping[str, Job], work: Work[Job], begun: Path, *, n_workers: int, n_gpus: float
-) -> Iterator[dict[str, Any]]:
-    try:
-        import ray.data
-    except ImportError as error:
-        raise UserError(
-            f'Workers that stay need Ray Data ({error}): pip install "litotes[ray]".'
-        ) from error
-    logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # it prints
-    with warnings.catch_warnings():
-        # of Ray's own settings, about themselves
-        warnings.simplefilter("ignore", DeprecationWarning)
-        context = ray.data.DataContext.get_current().copy()
-    context.enable_progress_bars = context.print_on_execution_start = False
-    with ray.data.DataContext.current(context):
-        names = ray.data.from_items(
-            [{"name": name} for name in jobs], override_num_blocks=len(jobs)
-        )
-        reports = names.map_batches(
-            _Actor,
-            fn_constructor_args=(dict(jobs), work, begun),
-            batch_size=1,
-            # a job that waits could be done elsewhere
-            compute=ray.data.ActorPoolStrategy(size=n_workers, max_tasks_in_flight_per_actor=1),
-            num_cpus=1,
-            num_gpus=n_gpus,
-        )
-        yield from reports.iter_rows()
-
-
-def _n_workers(asked: int | None, n_there: int, address: str | None) -> int:
-    if asked is not None and asked > n_there and is_local(address):
-        raise UserError(
-            f"{asked} workers need a core each, and this machine has room for {n_there}: use"
-            f" --workers {n_there}, or leave it out."
-        )
-    return asked or n_there
-
-
-class _Actor(Generic[Job]):
-    """A worker that stays; it is given the names of jobs, one at a time."""
-
-    def __init__(self, jobs: Mapping[str, Job], work: Work[Job], begun: Path) -> None:
-        os.environ["RAYON_NUM_THREADS"] = "1"  # a worker has one core; the tokenizer would take all
-        self.jobs, self.work, self.begun = jobs, work, begun
-
-    def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[Any]]:
-        name = str(batch["name"][0])
-        outcome = self._outcome(name)
-        return {
-            "name": [name],
-            "seconds": [outcome.seconds],
-            "error": [outcome.error or ""],
-            "trace": [outcome.trace or ""],
-        }
-
-    def _outcome(self, name: str) -> Outcome:
-        """Gives a job up after some deaths; Ray would restart it forever."""
-        trace = self.begun / name
-        n_deaths = len(trace.read_text().splitlines()) if trace.exists() else 0
-        if n_deaths > N_RETRIES:
-            return Outcome(
-                name,
-                0.0,
-                f"{name} ended every worker it was given to: perhaps out of memory; use fewer"
-                " --workers, or smaller parts.",
-            )
-        with trace.open("a") as stream:
-            stream.write(f"{os.getpid()}\n")
-        outcome = attempt(name, partial(self.work, self.jobs[name], ignore_progress))
-        trace.unlink(missing_ok=True)
-        return outcome

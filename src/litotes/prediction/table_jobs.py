@@ -3,7 +3,7 @@
     OUT/plan.json             which rows become which part, and what they are made from
     OUT/part-00000.parquet …  the predictions; a part is there when it is whole
     OUT/records/              the hash of each part that was made, until the manifest says it
-    OUT/begun/                which worker has begun which part on Ray, while it runs
+    OUT/begun/                what a runner notes, while it runs
     OUT/manifest.json         written last: the folder is complete
 
 Whatever is killed, the same command resumes: parts that are there as they were written are not made
@@ -38,7 +38,7 @@ from litotes.core.errors import Stopped, UserError, write_errors
 from litotes.core.jobs import Outcome, run_jobs
 from litotes.core.json_text import load_json, parse_as
 from litotes.core.progress import Watch, ignore_progress
-from litotes.core.ray_jobs import map_on_ray
+from litotes.core.ray_jobs import run_on_ray
 from litotes.core.storage import (
     LOCK,
     MANIFEST,
@@ -443,14 +443,13 @@ def ray_runner(n_workers: int | None, address: str | None, *, n_gpus: float = 0)
     """On a cluster, or on one of this machine's cores; None: as many workers as it has room for."""
 
     def run(jobs: dict[str, PartJob], begun: Path, watch: Watch) -> Iterator[Outcome]:
-        return map_on_ray(
+        return run_on_ray(
             jobs,
             predict_part,
-            begun=begun,
-            n_workers=n_workers,
             address=address,
             watch=watch,
-            n_gpus=n_gpus,
+            n_workers=n_workers,
+            n_gpus_per_job=n_gpus,
             what="parts",
         )
 
