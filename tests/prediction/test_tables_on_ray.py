@@ -46,7 +46,9 @@ with cluster("local"):  # one for all: it takes seconds to start
     scored = predict_to_folder(request, asked, out, runner=ray_runner(None, None))
     print(json.dumps(scored.as_json()), flush=True)
 
+    import logging
     import ray.data
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # of the snippet, which prints
     ray.data.DataContext.get_current().enable_progress_bars = False
     exec(sys.argv[5])
 """

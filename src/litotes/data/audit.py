@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import islice, product
 from math import ceil
+from pathlib import Path
 from statistics import median
 from typing import Any, Literal
 
@@ -19,6 +21,7 @@ from litotes.data.near_duplicates import THRESHOLD, near_duplicates
 
 Severity = Literal["error", "warning", "note"]
 
+_ENTRIES = tomllib.loads(Path(__file__).with_name("findings.toml").read_text("utf-8"))
 _N_LINES, _N_CHARS = 3, 120
 
 
@@ -34,6 +37,24 @@ class Finding:
     advice: str
 
 
+def _found(
+    name: str, n: int, lines: Iterable[str], *, severity: Severity | None = None, **facts: object
+) -> Iterator[Finding]:
+    """Makes the finding that is called so in `findings.toml`, if there are any.
+
+    lines: examples, of which the first few are shown, shortened.
+    """
+    if n:
+        entry = _ENTRIES[name]
+        sentence = entry["sentence"].format(n=n, **facts)
+        shown = tuple(
+            line if len(line) <= _N_CHARS else f"{line[: _N_CHARS - 1]}…"
+            for line in islice(lines, _N_LINES)
+        )
+        kind = entry.get("kind", name)
+        yield Finding(kind, severity or entry["severity"], n, sentence, shown, entry["advice"])
+
+
 @dataclass(frozen=True)
 class KeyedCorpus:
     """A corpus with the key of each example, which all checks compare texts by."""
@@ -45,14 +66,14 @@ class KeyedCorpus:
         """Every example with its key."""
         return zip(self.keys, self.corpus, strict=True)
 
-    def sample(self, keys: Iterable[str]) -> tuple[str, ...]:
+    def sample(self, keys: Iterable[str]) -> Iterator[str]:
         """A few of the texts with these keys, the same few in whatever order the examples come."""
         wanted = sorted(set(keys))[:_N_LINES]
         written: dict[str, list[str]] = {key: [] for key in wanted}
         for key, example in self.examples():
             if key in written:
                 written[key].append(" ".join(f"{example.text} {example.pair or ''}".split()))
-        return sample_lines(min(written[key]) for key in wanted)
+        return map(min, written.values())
 
     def labels(self) -> Iterator[tuple[str, Example, str, Label]]:
         """Key, example, task and label of every label given."""
@@ -61,50 +82,24 @@ class KeyedCorpus:
                 yield key, example, task, label
 
 
-def sample_lines(lines: Iterable[str]) -> tuple[str, ...]:
-    """The first few lines, shortened."""
-    return tuple(
-        line if len(line) <= _N_CHARS else f"{line[: _N_CHARS - 1]}…"
-        for line in islice(lines, _N_LINES)
-    )
-
-
 # Checks for repeated texts: leaks between splits, duplicates, contradicting labels.
-
-_ADVICE = "Train on what corpus.without_leaks() keeps"
 
 
 def leaks(keyed: KeyedCorpus) -> Iterator[Finding]:
     """Training labels whose text is also outside training, for the same task or for another."""
-    held = _held_out_tasks(keyed)
-    same: list[str] = []
-    other: list[str] = []
-    for key, example, task, _ in keyed.labels():
-        alike = leak_key(example)
-        if example.split == "train" and alike in held:
-            (same if task in held[alike] else other).append(key)
-    if same:
-        sentence = (
-            f"Training labels whose text is also in valid or test for the same task: {len(same)}."
-        )
-        yield Finding("leak", "error", len(same), sentence, keyed.sample(same), f"{_ADVICE}.")
-    if other:
-        sentence = (
-            "Training labels whose text is in valid or test for another task, so that training"
-            f" both tasks leaks: {len(other)}."
-        )
-        advice = f"{_ADVICE}, or on one task at a time, corpus.where(task=…)."
-        yield Finding("cross_task_leak", "error", len(other), sentence, keyed.sample(other), advice)
-
-
-def _held_out_tasks(keyed: KeyedCorpus) -> dict[str, set[str]]:
-    """By the `leak_key` of each text outside training: the tasks it is held out for."""
-    held: dict[str, set[str]] = defaultdict(set)
+    held: dict[str, set[str]] = defaultdict(set)  # the tasks that each text is held out for
     for example in keyed.corpus:
         if example.split != "train":
             # a text without labels is held out for every task
             held[leak_key(example)] |= set(example.labels or keyed.corpus.tasks)
-    return held
+    same: list[str] = []
+    other: list[str] = []
+    for key, example, task, _ in keyed.labels():
+        tasks = held.get(leak_key(example))
+        if example.split == "train" and tasks is not None:
+            (same if task in tasks else other).append(key)
+    yield from _found("leak", len(same), keyed.sample(same))
+    yield from _found("cross_task_leak", len(other), keyed.sample(other))
 
 
 def group_leaks(keyed: KeyedCorpus) -> Iterator[Finding]:
@@ -115,9 +110,7 @@ def group_leaks(keyed: KeyedCorpus) -> Iterator[Finding]:
         for key, example in keyed.examples()
         if example.split == "train" and example.group in groups
     ]
-    if torn:
-        sentence = f"Training texts of a group that is also in valid or test: {len(torn)}."
-        yield Finding("group_leak", "error", len(torn), sentence, keyed.sample(torn), f"{_ADVICE}.")
+    yield from _found("group_leak", len(torn), keyed.sample(torn))
 
 
 def label_conflicts(keyed: KeyedCorpus) -> Iterator[Finding]:
@@ -125,24 +118,15 @@ def label_conflicts(keyed: KeyedCorpus) -> Iterator[Finding]:
     labels: dict[tuple[str, str], set[Label]] = defaultdict(set)
     for key, _, task, label in keyed.labels():
         labels[key, task].add(label)
-    if conflicts := [key for (key, _), found in labels.items() if len(found) > 1]:
-        sentence = f"Texts that carry different labels for the same task: {len(conflicts)}."
-        advice = (
-            "Decide on one label for each, or take these texts out: no model can be right on both."
-        )
-        yield Finding(
-            "label_conflict", "warning", len(conflicts), sentence, keyed.sample(conflicts), advice
-        )
+    conflicts = [key for (key, _), found in labels.items() if len(found) > 1]
+    yield from _found("label_conflict", len(conflicts), keyed.sample(conflicts))
 
 
 def exact_duplicates(keyed: KeyedCorpus) -> Iterator[Finding]:
     """Texts labelled again for the same task in the same split."""
     times = Counter((key, example.split, task) for key, example, task, _ in keyed.labels())
-    if n := sum(times.values()) - len(times):
-        sentence = f"Labels of a text that the same split already has for the same task: {n}."
-        repeated = keyed.sample(key for (key, _, _), n_times in times.items() if n_times > 1)
-        advice = "Keep one of each: a repeated text weighs double, in training and in scores."
-        yield Finding("exact_duplicate", "warning", n, sentence, repeated, advice)
+    repeated = keyed.sample(key for (key, _, _), n_times in times.items() if n_times > 1)
+    yield from _found("exact_duplicate", times.total() - len(times), repeated)
 
 
 def near_duplicate_pairs(keyed: KeyedCorpus) -> Iterator[Finding]:
@@ -152,22 +136,17 @@ def near_duplicate_pairs(keyed: KeyedCorpus) -> Iterator[Finding]:
         splits[key].add(example.split)
     texts = sorted(splits)
     found = near_duplicates(texts)
-    if not found.pairs:
-        return
     pairs = [(texts[one], texts[other]) for one, other in found.pairs]
     across = [(one, other) for one, other in pairs if len(splits[one] | splits[other]) > 1]
-    n = f"{len(pairs)}" if found.is_complete else f"at least {len(pairs)}"
-    sentence = (
-        f"Pairs of texts with {THRESHOLD:.0%} or more of their word 3-grams in common: {n}, of"
-        f" them across splits: {len(across)}."
+    yield from _found(
+        "near_duplicate",
+        len(pairs),
+        keyed.sample(next(iter(across or pairs), ())),
+        severity="warning" if across else "note",
+        threshold=THRESHOLD,
+        at_least="" if found.is_complete else "at least ",
+        n_across=len(across),
     )
-    advice = (
-        "Look at them: versions of one text belong in one split, and a shared group keeps them"
-        " there."
-    )
-    severity: Severity = "warning" if across else "note"
-    first = keyed.sample((across or pairs)[0])
-    yield Finding("near_duplicate", severity, len(pairs), sentence, first, advice)
 
 
 # Checks on how many texts there are of what, and how long they are.
@@ -176,20 +155,6 @@ RARE = 0.05
 SMALL = 50
 LONG = 384
 """Words: about what fits into the 512 pieces that most encoders read."""
-
-_PROBLEMS: dict[str, tuple[Severity, str, str]] = {
-    "absent": (
-        "warning",
-        "Cells in which a class does not occur",
-        "Do not score these cells on that task.",
-    ),
-    "rare": (
-        "warning",
-        f"Cells in which a class has under {RARE:.0%} of the labels",
-        "Read macro-F1 and its interval there, not accuracy.",
-    ),
-    "small": ("note", f"Cells with fewer than {SMALL} labels", "Expect wide intervals there."),
-}
 
 
 @dataclass(frozen=True)
@@ -205,15 +170,21 @@ class Length:
 
 def imbalance(keyed: KeyedCorpus) -> Iterator[Finding]:
     """Cells, by split and task, that are too lopsided or too small to be scored as they are."""
-    lines: dict[str, list[str]] = defaultdict(list)
-    for (cell, split, task), counts in _counts_by_place(keyed.corpus.counts()).items():
-        problem, line = _problem(counts, keyed.corpus.tasks[task].labels)
-        lines[problem].append(f"{cell}, {split}, {task}: {line}")
-    for problem, (severity, sentence, advice) in _PROBLEMS.items():
-        if found := lines[problem]:
-            n = len(found)
-            sample = sample_lines(found)
-            yield Finding("imbalance", severity, n, f"{sentence}: {n}.", sample, advice)
+    places: dict[tuple[Cell, str, str], Counter[str | None]] = defaultdict(Counter)
+    for count in keyed.corpus.counts():
+        places[count.cell, count.split, count.task][count.label] += count.n
+    lines: dict[str, list[str]] = {"absent": [], "rare": [], "small": []}
+    for (cell, split, task), counts in places.items():
+        total, words = counts.total(), keyed.corpus.tasks[task].labels
+        rarest = min(words, key=lambda word: counts[word], default=None)
+        place = f"{cell}, {split}, {task}"
+        if rarest is not None and counts[rarest] / total < RARE:
+            problem = "rare" if counts[rarest] else "absent"
+            lines[problem].append(f"{place}: {counts[rarest]} {rarest} of {total}")
+        elif total < SMALL:
+            lines["small"].append(f"{place}: {total} labels")
+    for problem, found in lines.items():
+        yield from _found(problem, len(found), found, rare=RARE, small=SMALL)
 
 
 def empty_cells(keyed: KeyedCorpus) -> Iterator[Finding]:
@@ -228,22 +199,13 @@ def empty_cells(keyed: KeyedCorpus) -> Iterator[Finding]:
         for variety, source, (split, task) in product(varieties, sources, labelled)
         if (Cell(variety, source), split, task) not in present
     ]
-    if missing:
-        sentence = f"Cells without any label, by split and task: {len(missing)}."
-        advice = "A matrix over these cells will have holes."
-        sample = sample_lines(missing)
-        yield Finding("empty_cell", "note", len(missing), sentence, sample, advice)
+    yield from _found("empty_cell", len(missing), missing)
 
 
 def long_texts(keyed: KeyedCorpus) -> Iterator[Finding]:
     """Texts that most encoders will cut."""
     long = [key for key, example in keyed.examples() if n_words(example) > LONG]
-    if long:
-        sentence = (
-            f"Texts of more than {LONG} words, which encoders of 512 pieces cut: {len(long)}."
-        )
-        advice = "Use an encoder that reads more, or expect their ends to be lost."
-        yield Finding("length", "note", len(long), sentence, keyed.sample(long), advice)
+    yield from _found("length", len(long), keyed.sample(long), long=LONG)
 
 
 def lengths(corpus: Corpus) -> tuple[Length, ...]:
@@ -251,36 +213,17 @@ def lengths(corpus: Corpus) -> tuple[Length, ...]:
     words: dict[Cell, list[int]] = defaultdict(list)
     for example in corpus:
         words[cell_of(example)].append(n_words(example))
-    return tuple(_length(cell, sorted(words[cell])) for cell in corpus.cells())
+    found = []
+    for cell in corpus.cells():
+        own = sorted(words[cell])
+        percentile_90 = own[ceil(0.9 * len(own)) - 1]
+        found.append(Length(cell, len(own), float(median(own)), percentile_90, own[-1]))
+    return tuple(found)
 
 
 def n_words(example: Example) -> int:
     """The words of a text, or of both texts of a pair."""
     return len(f"{example.text} {example.pair or ''}".split())
-
-
-def _length(cell: Cell, words: Sequence[int]) -> Length:
-    """words: how many each text has, in ascending order."""
-    percentile_90 = words[ceil(0.9 * len(words)) - 1]
-    return Length(cell, len(words), float(median(words)), percentile_90, words[-1])
-
-
-def _counts_by_place(counts: Iterable[Count]) -> dict[tuple[Cell, str, str], Counter[str | None]]:
-    places: dict[tuple[Cell, str, str], Counter[str | None]] = defaultdict(Counter)
-    for count in counts:
-        places[count.cell, count.split, count.task][count.label] += count.n
-    return places
-
-
-def _problem(counts: Counter[str | None], words: Sequence[str]) -> tuple[str, str]:
-    """Which problem a cell has ("" for none), and the numbers that show it."""
-    total = counts.total()
-    if words:
-        rarest = min(words, key=lambda word: counts[word])
-        n = counts[rarest]
-        if n / total < RARE:
-            return "rare" if n else "absent", f"{n} {rarest} of {total}"
-    return "small" if total < SMALL else "", f"{total} labels"
 
 
 def _sorted(words: Iterable[str | None]) -> list[str | None]:
