@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from litotes.explanation.analyses.parts_of_speech import PartOfSpeech, Tagger
+from litotes.explanation.analyses.parts_of_speech import PartOfSpeech, tag
 
 _LETTERS: dict[str, PartOfSpeech] = {
     "N": "noun",
@@ -24,11 +24,11 @@ def sentences() -> Iterator[tuple[list[str], list[PartOfSpeech]]]:
             yield [word for word, _ in pairs], [_LETTERS[letter] for _, letter in pairs]
 
 
-def confusion(tagger: Tagger, *, small: bool = False) -> Counter[tuple[PartOfSpeech, PartOfSpeech]]:
+def confusion(*, small: bool = False) -> Counter[tuple[PartOfSpeech, PartOfSpeech]]:
     """Words by (gold, found); small: as an uncased tokenizer's texts might be typed."""
     counts: Counter[tuple[PartOfSpeech, PartOfSpeech]] = Counter()
     for words, gold in sentences():
         counts.update(
-            zip(gold, tagger([word.lower() for word in words] if small else words), strict=True)
+            zip(gold, tag([word.lower() for word in words] if small else words), strict=True)
         )
     return counts

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from tiny_models import SENTIMENT, model_of
@@ -163,8 +164,8 @@ def test_memory_does_not_grow_with_the_texts(dense: Model) -> None:
 
 def _tensors(thing: object) -> Iterator[torch.Tensor]:
     """RunTensors reachable from an analysis, its model aside."""
-    if isinstance(thing, torch.Tensor):
-        yield thing
+    if isinstance(thing, torch.Tensor | np.ndarray):
+        yield torch.as_tensor(thing)
     elif isinstance(thing, dict):
         yield from (tensor for part in thing.values() for tensor in _tensors(part))
     elif isinstance(thing, list | tuple):

@@ -189,7 +189,7 @@ def test_methods_are_compared_where_enough_texts_tell_words_apart(dense: Model) 
     for table in (apart, *(5 * [alike])):
         analysis.agreement.add(table)
         analysis.n_compared += 1
-    assert analysis.result().agreement == ((1.0, None), (None, 1.0))
+    assert analysis.result().agreement == [[1.0, None], [None, 1.0]]
 
 
 def test_agreement_is_a_rank_correlation() -> None:

@@ -18,7 +18,7 @@ from litotes.core.figures import render_figure
 from litotes.encoder.pretrained import Pretrained
 from litotes.explanation.analyses import ANALYSES
 from litotes.explanation.analyses.analysis import Result
-from litotes.explanation.analyses.drawing import HeadMap, MapGroup, maps_figure, scale
+from litotes.explanation.analyses.drawing import MapGroup, maps_figure
 from litotes.explanation.analyses.trace import WordStay
 
 
@@ -104,8 +104,8 @@ def test_is_drawn_the_same_twice() -> None:
 
 
 def test_what_is_missing_is_hatched_and_what_is_negative_has_a_dash() -> None:
-    shown = HeadMap("holed", ((0.2, None), (-0.1, 0.4)), framed=[(1, 1)])
-    ax, _ = maps_figure([MapGroup((shown,), "weight", scale([shown]))]).axes
+    tables = {"holed": [[0.2, None], [-0.1, 0.4]]}
+    ax, _ = maps_figure([MapGroup(tables, "weight", framed={"holed": [(1, 1)]})]).axes
     assert ax.patch.get_hatch()
     assert ax.get_images()[0].get_array().mask.tolist() == [[False, True], [False, False]]
     assert "hatched" in ax.get_xlabel()
@@ -126,12 +126,12 @@ def test_heads_and_layers_count_from_one() -> None:
 def test_a_scale_holds_its_numbers_and_is_never_empty(
     values: tuple[float, float], limits: tuple[float, float]
 ) -> None:
-    assert scale([HeadMap("", (values,))]) == pytest.approx(limits)
+    assert MapGroup({"": [values]}, "").limits == pytest.approx(limits)
 
 
 @pytest.mark.parametrize("values", [(0.3, 1.0), (1.0, 1.0), (0.99, 1 + 5e-10)])
 def test_a_cosine_ends_at_one(values: tuple[float, float]) -> None:
-    low, high = scale([HeadMap("", (values,))], high=1)
+    low, high = MapGroup({"": [values]}, "", high=1).limits
     assert high == pytest.approx(1, abs=1e-12)
     assert low < high
 

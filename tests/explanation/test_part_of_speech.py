@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import gold
 import pytest
@@ -16,10 +16,8 @@ from litotes.core.errors import UserError
 from litotes.explanation.analyses import parts_of_speech
 from litotes.explanation.analyses.parts_of_speech import (
     PARTS_OF_SPEECH,
-    RandomField,
-    Tagger,
+    penn_tags,
     tag,
-    tagger,
 )
 
 SHORT = {"N": "noun", "P": "pronoun", "V": "verb", ".": "punctuation", "O": "other"}
@@ -135,7 +133,7 @@ FLOOR = {"noun": 0.92, "pronoun": 0.96, "verb": 0.94, "punctuation": 1.0, "other
 
 @pytest.mark.parametrize("small", [False, True])
 def test_the_gold_set_is_read_well(small: bool) -> None:
-    counts = gold.confusion(tagger("crf"), small=small)
+    counts = gold.confusion(small=small)
     n_right = sum(n for (wanted, found), n in counts.items() if wanted == found)
     assert counts.total() == 862
     assert n_right == (RIGHT_SMALL if small else RIGHT)
@@ -150,13 +148,21 @@ def test_the_gold_set_is_read_well(small: bool) -> None:
 
 def test_tags_are_those_of_the_penn_treebank() -> None:
     """As a field of our own had them, which was compared with CRFsuite's."""
-    field = RandomField()
-    assert field.tags(["It", "is", "n't", "the", "best", "phone", "."]) == (
+    assert penn_tags(["It", "is", "n't", "the", "best", "phone", "."]) == (
         ["PRP", "VBZ", "RB", "DT", "JJS", "NN", "."]
     )
-    assert field.tags(["blorf"]) == ["NN"]
+    assert penn_tags(["blorf"]) == ["NN"]
 
 
+@pytest.fixture
+def unread() -> Iterator[None]:
+    """The tagger is not loaded yet, nor kept."""
+    parts_of_speech._random_field.cache_clear()
+    yield
+    parts_of_speech._random_field.cache_clear()
+
+
+@pytest.mark.usefixtures("unread")
 @pytest.mark.parametrize("missing", ["gruut_lang_en", "pycrfsuite"])
 def test_without_a_package_a_sentence_says_what_to_install(
     missing: str, monkeypatch: pytest.MonkeyPatch
@@ -166,9 +172,10 @@ def test_without_a_package_a_sentence_says_what_to_install(
     )
     assert not parts_of_speech.is_installed()
     with pytest.raises(UserError, match=r"pip install 'litotes\[analysis\]'"):
-        RandomField()
+        tag(["tea"])
 
 
+@pytest.mark.usefixtures("unread")
 def test_other_weights_than_those_measured_are_refused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -180,46 +187,4 @@ def test_other_weights_than_those_measured_are_refused(
         lambda name: SimpleNamespace(origin=str(tmp_path / "__init__.py")),
     )
     with pytest.raises(UserError, match=r"gruut-lang-en==2\.0\.1"):
-        RandomField()
-
-
-def fake_spacy(models: list[str]) -> dict[str, ModuleType]:
-    """As much of spaCy as is asked for: every word is a proper name, but n't a particle."""
-
-    def doc(vocabulary: object, words: list[str]) -> list[SimpleNamespace]:
-        return [SimpleNamespace(pos_="PART" if word == "n't" else "PROPN") for word in words]
-
-    class Model:
-        vocab = None
-
-        def __call__(self, read: list[SimpleNamespace]) -> list[SimpleNamespace]:
-            return read
-
-    package, tokens = ModuleType("spacy"), ModuleType("spacy.tokens")
-    package.util, package.load = (
-        SimpleNamespace(get_installed_models=lambda: models),
-        lambda name, exclude: Model(),
-    )  # type: ignore[attr-defined]
-    tokens.Doc = doc  # type: ignore[attr-defined]
-    return {"spacy": package, "spacy.tokens": tokens}
-
-
-def test_spacy_is_asked_where_that_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, module in fake_spacy(["de_core", "en_core"]).items():
-        monkeypatch.setitem(sys.modules, name, module)
-    read = Tagger(parts_of_speech._spacy())
-    assert read(["Ann", "don", "'", "t", "5", "!"]) == [
-        "noun",
-        "noun",
-        "punctuation",
-        "other",
-        "other",
-        "punctuation",
-    ]
-
-
-def test_spacy_without_an_english_model_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, module in fake_spacy(["de_core"]).items():
-        monkeypatch.setitem(sys.modules, name, module)
-    with pytest.raises(UserError, match="no English model"):
-        parts_of_speech._spacy()
+        tag(["tea"])

@@ -15,7 +15,6 @@ from tiny_models import model_of, observations_of
 
 from litotes.encoder import pretrained
 from litotes.encoder.tokenizer import Pieces, ReadText, Word
-from litotes.explanation.analyses.parts_of_speech import tagger
 from litotes.explanation.analyses.token_types import (
     TYPES,
     TokenTypes,
@@ -37,7 +36,7 @@ def result_of(model: Model, *observations: Observation) -> TokenTypes:
 
 def test_types_stand_at_the_first_pieces_of_their_words(dense: Model) -> None:
     read = dense.tokenizer.read([TEXT])[0]
-    places = places_by_type(read, tagger("crf"))
+    places = places_by_type(read)
     written = {name: [read.written[place] for place in found] for name, found in places.items()}
     assert written == {
         "[CLS]": ["[CLS]"],
@@ -51,7 +50,7 @@ def test_types_stand_at_the_first_pieces_of_their_words(dense: Model) -> None:
 
 def test_both_separators_of_a_pair_count(dense: Model) -> None:
     read = dense.tokenizer.read(["tea is great"], ["i love it"])[0]
-    places = places_by_type(read, tagger("crf"))
+    places = places_by_type(read)
     assert [read.written[place] for place in places["[SEP]"]] == ["[SEP]", "[SEP]"]
     assert [read.written[place] for place in places["pronouns"]] == ["i", "it"]
 
@@ -68,7 +67,7 @@ def test_separators_are_known_in_other_families_too() -> None:
         ("<s>", "Ġtea", "</s>", "</s>", "Ġlove", "</s>"),
         words,
     )
-    assert places_by_type(read, tagger("crf"))["[SEP]"] == [2, 3, 5]
+    assert places_by_type(read)["[SEP]"] == [2, 3, 5]
 
 
 def test_the_largest_weight_of_a_type_counts_and_texts_without_it_do_not(dense: Model) -> None:
@@ -81,8 +80,8 @@ def test_the_largest_weight_of_a_type_counts_and_texts_without_it_do_not(dense: 
     weights[2, 0, place["[CLS]"]], weights[:, 0, place["##s"]] = 0.2, 0.9
     result = result_of(dense, with_weights(first, weights), second)
     row = dict(zip(result.types, result.from_first["standard"], strict=True))
-    assert row["pronouns"] == (pytest.approx(0.4),) * 4
-    assert row["nouns"] == (0.0,) * 4
+    assert row["pronouns"] == [pytest.approx(0.4)] * 4
+    assert row["nouns"] == [0.0] * 4
     assert result.n_with == {
         "[CLS]": 2,
         "[SEP]": 2,
@@ -94,7 +93,7 @@ def test_the_largest_weight_of_a_type_counts_and_texts_without_it_do_not(dense: 
     alone = result_of(dense, second)
     assert row["[CLS]"][2] == pytest.approx((0.2 + alone.from_first["standard"][0][2]) / 2)
     assert alone.by_type["standard"]["pronouns"] is None
-    assert alone.from_first["effective"][TYPES.index("nouns")] == (None,) * 4
+    assert alone.from_first["effective"][TYPES.index("nouns")] == [None] * 4
 
 
 def test_others_are_all_pieces_but_the_one_they_look_at(dense: Model) -> None:
@@ -115,12 +114,12 @@ def test_effective_weights_are_read_as_standard_ones_are(dense: Model) -> None:
     assert len(observation.read.written) > dense.classifier.encoder.spec.head_width
     result = result_of(dense, observation)
     maps, last = observation.effective[-1].maps, len(observation.read.written) - 1
-    assert result.from_first["effective"][0] == tuple(
+    assert result.from_first["effective"][0] == [
         pytest.approx(float(value)) for value in maps[:, 0, 0]
-    )
-    assert result.from_first["effective"][1] == tuple(
+    ]
+    assert result.from_first["effective"][1] == [
         pytest.approx(float(value)) for value in maps[:, 0, last]
-    )
+    ]
     assert result.difference["[SEP]"] == pytest.approx(
         float((observation.layers[-1].weights - maps)[:, 0, last].mean())
     )

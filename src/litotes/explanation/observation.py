@@ -52,13 +52,13 @@ class Observation:
         """The part of every layer's attention that reaches its output; computed once."""
         return _effective(self.layers)
 
-    @property
-    def maps(self) -> dict[str, list[Tensor]]:
-        """{kind: per layer (attention_head, query, key)}"""
+    @cached_property
+    def maps(self) -> list[dict[str, Tensor]]:
+        """Layer by layer, {kind: (attention_head, query, key)}"""
         return _maps(self.layers, self.effective)
 
     @cached_property
-    def base_maps(self) -> dict[str, list[Tensor]]:
+    def base_maps(self) -> list[dict[str, Tensor]]:
         """The same of the encoder that the model was tuned from."""
         layers = self.base or ()
         return _maps(layers, _effective(layers))
@@ -117,11 +117,9 @@ def _effective(layers: Sequence[TextAttention]) -> tuple[EffectiveAttention, ...
 
 def _maps(
     layers: Sequence[TextAttention], effective: Sequence[EffectiveAttention]
-) -> dict[str, list[Tensor]]:
-    return {
-        "standard": [view.weights for view in layers],
-        "effective": [one.maps for one in effective],
-    }
+) -> list[dict[str, Tensor]]:
+    both = zip(layers, effective, strict=True)
+    return [{"standard": view.weights, "effective": one.maps} for view, one in both]
 
 
 def trace_of(observation: Observation) -> Trace:

@@ -7,18 +7,20 @@ NAME.txt, a paragraph for each finding, and NAME.html, its section of the report
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import asdict, dataclass, fields
+from math import nan
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from unicodedata import category
 
+import numpy as np
 import torch
 from scipy.special import stdtrit
 from torch import Tensor
 
-from litotes.core.numbers import format_signed
+from litotes.core.numbers import Floats, format_signed
 from litotes.core.pages import render_paragraphs
 from litotes.explanation.observation import KINDS, Observation
 from litotes.model.checkpoint import Model
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 Number = float | None
 """As JSON may hold it: what could not be measured is null, not NaN."""
-Table = tuple[tuple[Number, ...], ...]
+Table = Sequence[Sequence[Number]]
 
 _NOTHING = 1e-6
 """What rounding may leave between two maps that are the same."""
@@ -45,66 +47,69 @@ class RunningMean:
     """
 
     def __init__(self, *shape: int) -> None:
-        self.n = torch.zeros(shape, dtype=torch.float64)
-        self._mean = torch.zeros(shape, dtype=torch.float64)
-        self._squares = torch.zeros(shape, dtype=torch.float64)
+        # without a shape they take that of the first values
+        self.n = self._mean = self._squares = np.zeros(shape)
 
-    def add(self, values: Tensor | float) -> None:
+    def add(self, values: Any) -> None:
         """The values of one text; NaN where it has none."""
-        new = torch.as_tensor(values, dtype=torch.float64, device="cpu").expand(self.n.shape)
-        known = ~new.isnan()
-        self.n += known
-        away = torch.where(known, new - self._mean, 0.0)
-        self._mean += away / self.n.clamp(min=1)
-        self._squares += torch.where(known, away * (new - self._mean), 0.0)
+        new = torch.as_tensor(values, dtype=torch.float64, device="cpu").numpy()
+        known = ~np.isnan(new)
+        self.n = self.n + known
+        away = np.where(known, new - self._mean, 0.0)
+        self._mean = self._mean + away / np.maximum(self.n, 1)
+        self._squares = self._squares + np.where(known, away * (new - self._mean), 0.0)
 
     @property
-    def mean(self) -> Tensor:
+    def mean(self) -> Floats:
         """NaN where no text had a value."""
-        return torch.where(self.n > 0, self._mean, math.nan)
+        return np.where(self.n > 0, self._mean, nan)
 
     @property
-    def half_width(self) -> Tensor:
+    def half_width(self) -> Floats:
         """Half of the mean's 95 % interval over texts; NaN where fewer than two had a value.
 
         By Student's t: some words occur in few texts.
         """
-        freedom = (self.n - 1).clamp(min=1)
-        variance = torch.where(self.n > 1, (self._squares / freedom).clamp(min=0), math.nan)
-        quantile = torch.as_tensor(stdtrit(freedom.numpy(), 0.975), dtype=torch.float64)
-        return quantile * (variance / self.n.clamp(min=1)).sqrt()
+        freedom = np.maximum(self.n - 1, 1)
+        variance = np.where(self.n > 1, self._squares / freedom, nan)
+        return np.asarray(stdtrit(freedom, 0.975) * np.sqrt(variance / np.maximum(self.n, 1)))
 
 
-def by_kind(*shape: int) -> dict[str, RunningMean]:
-    """A mean for standard attention, and one for its effective part."""
-    return {kind: RunningMean(*shape) for kind in KINDS}
+class Means(dict[str, Any]):
+    """Running means by name, of whatever shapes the values have; nested as they are."""
+
+    def add(self, values: Mapping[str, Any]) -> None:
+        """The values of one text."""
+        for name, value in values.items():
+            kind = Means if isinstance(value, Mapping) else RunningMean
+            self.setdefault(name, kind()).add(value)
 
 
-def means(running: Any, names: Sequence[str] | None = None) -> Any:
-    """The means as JSON may hold them; of a dict, a dict. names: of the values of each, which then
-    become a dict too.
-    """
-    return _numbers_of(running, "mean", names)
+def named(names: Iterable[str], values: Tensor) -> dict[str, Tensor]:
+    return dict(zip(names, values, strict=True))
 
 
-def half_widths(running: Any, names: Sequence[str] | None = None) -> Any:
+def means(running: RunningMean | Means) -> Any:
+    """The means as JSON may hold them: numbers, lists of them, or a dict."""
+    return _numbers_of(running, "mean")
+
+
+def half_widths(running: RunningMean | Means) -> Any:
     """Halves of the 95 % intervals, in the same form."""
-    return _numbers_of(running, "half_width", names)
+    return _numbers_of(running, "half_width")
 
 
-def _numbers_of(running: Any, statistic: str, names: Sequence[str] | None) -> Any:
-    if isinstance(running, Mapping):
-        return {key: _numbers_of(one, statistic, names) for key, one in running.items()}
-    values = plain(getattr(running, statistic))
-    return values if names is None else dict(zip(names, values, strict=True))
+def _numbers_of(running: RunningMean | Means, statistic: str) -> Any:
+    if isinstance(running, Means):
+        return {name: _numbers_of(one, statistic) for name, one in running.items()}
+    return plain(getattr(running, statistic))
 
 
-def plain(values: Tensor | float) -> Any:
-    """A number, or nested tuples of numbers; None for NaN."""
-    if isinstance(values, Tensor) and values.ndim:
-        return tuple(plain(part) for part in values)
-    number = float(values)
-    return None if math.isnan(number) else number
+def plain(values: Floats) -> Any:
+    """A number, or nested lists of numbers; None for NaN."""
+    nested = np.asarray(values, object)
+    nested[np.isnan(values)] = None
+    return nested.tolist()
 
 
 def kinds_shown(numbers: Mapping[str, Iterable[Number]]) -> tuple[str, ...]:
@@ -178,6 +183,9 @@ class Result(ABC):
         """A drawing of the numbers."""
 
 
+Found = TypeVar("Found", bound=Result)
+
+
 class Analysis(ABC):
     """A measure over the texts of a corpus, in constant memory.
 
@@ -197,28 +205,51 @@ class Analysis(ABC):
         self.spec = model.classifier.encoder.spec
         # (layer, attention_head)
         self.shape = len(self.spec.walk), self.spec.n_attention_heads
-        self.n_texts = 0
+        self.n_texts, self.means = 0, Means()
 
     @classmethod
     def missing_package(cls) -> str | None:
         """What has to be installed first, as the end of a sentence ("needs …"); None: nothing."""
         return None
 
-    def by_head(self, observation: Observation, values: Iterable[Tensor]) -> Tensor:
-        """Values of the attention heads a text still used, laid out for all of them.
-
-        values: per layer one number for each head in it. (layer, attention_head), NaN for attention
-        heads that are gone.
-        """
-        whole = torch.full(self.shape, math.nan, dtype=torch.float64)
-        for row, view, shown in zip(whole, observation.layers, values, strict=True):
-            row[list(view.heads)] = shown.double().cpu()
-        return whole
-
-    @abstractmethod
     def add(self, observation: Observation) -> None:
         """Takes one text into account."""
+        self.n_texts += 1
+        self.means.add(self.measure(observation))
+
+    @abstractmethod
+    def measure(self, observation: Observation) -> Mapping[str, Any]:
+        """What is averaged over the texts, by the names of the result's fields: numbers, arrays or
+        dicts of them, NaN where the text has no value; nothing of a text that says nothing.
+        """
 
     @abstractmethod
     def result(self) -> Result:
         """What was found over all texts added, of which there is at least one."""
+
+    def means_as(self, kind: type[Found], **more: Any) -> Found:
+        """A result with the means under their names and, where it has a field NAME_half_width,
+        halves of their intervals. more: the other fields; what no text had is None.
+        """
+        found: dict[str, Any] = {}
+        for field in fields(kind):
+            name = field.name.removesuffix("_half_width")
+            statistic = means if name == field.name else half_widths
+            found[field.name] = statistic(self.means[name]) if name in self.means else None
+        return kind(**found | {"n_texts": self.n_texts} | more)
+
+    def by_head(
+        self, observation: Observation, layers: Iterable[Mapping[str, Tensor]]
+    ) -> dict[str, Tensor]:
+        """Values of the attention heads a text still used, laid out for all of them.
+
+        layers: for each of them, by name, one number for each head in it. {name: (layer,
+        attention_head)}, NaN for attention heads that are gone.
+        """
+        tables: defaultdict[str, Tensor] = defaultdict(
+            lambda: torch.full(self.shape, nan, dtype=torch.float64)
+        )
+        for place, (view, shown) in enumerate(zip(observation.layers, layers, strict=True)):
+            for name, values in shown.items():
+                tables[name][place, list(view.heads)] = values.double().cpu()
+        return dict(tables)

@@ -4,15 +4,13 @@ about single texts.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan, nan
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from litotes.core.errors import UserError
 from litotes.core.figures import INK, text_colour
@@ -21,6 +19,7 @@ from litotes.core.registry import pick
 from litotes.core.values import Task
 from litotes.explanation.analyses.analysis import (
     Analysis,
+    Means,
     Result,
     RunningMean,
     Table,
@@ -30,9 +29,9 @@ from litotes.explanation.analyses.analysis import (
 from litotes.explanation.analyses.drawing import (
     LETTER_WIDTH,
     Box,
+    Canvas,
     NamedMean,
-    draw_ranking,
-    label_width,
+    in_rows,
     new_canvas,
     ranking_height,
 )
@@ -134,12 +133,9 @@ class Pushes(Result):
         canvas = new_canvas(_WIDTH, sum(heights) + table_height)
         top = 0.0
         for row, height in zip(rows, heights, strict=True):
-            for number, (task, label, words) in enumerate(row):
-                means = [_named_mean(push) for push in words]
-                box = Box(number * _WIDTH / 2, top, _WIDTH / 2, height)
-                ax = canvas.chart(box, left=label_width(means) if means else 0.4)
-                ax.set_title(f"towards {label} ({task})", fontsize=9, parse_math=False)
-                _draw_words(means, ax)
+            boxes = in_rows(len(row), Box(0, top, _WIDTH, height), abreast=2)
+            for box, (task, label, words) in zip(boxes, row, strict=True):
+                _draw_words(canvas, box, f"towards {label} ({task})", words)
             top += height
         if self.compared:
             n, longest = len(self.compared), max(map(len, self.compared))
@@ -152,7 +148,7 @@ class Pushes(Result):
 
         Names and numbers on the left, numbers alone below, where names would have to lean.
         """
-        values = [[math.nan if value is None else value for value in row] for row in self.agreement]
+        values = np.array(self.agreement, np.float64)
         image = ax.imshow(values, cmap="PuOr", vmin=-1, vmax=1)
         places = range(len(self.compared))
         names = [f"{name}  {place + 1}" for place, name in enumerate(self.compared)]
@@ -160,28 +156,26 @@ class Pushes(Result):
         ax.set_xticks(places, [str(place + 1) for place in places], fontsize=8)
         ax.tick_params(length=0)
         for (row, column), value in np.ndenumerate(values):
-            is_known = not math.isnan(value)
-            text = f"{value:.2f}" if is_known else "–"
-            colour = text_colour(image, value) if is_known else INK
+            known = f"{value:.2f}", text_colour(image, value)
+            text, colour = ("–", INK) if isnan(value) else known
             ax.text(column, row, text, ha="center", va="center", fontsize=8, color=colour)
         ax.set_title("Spearman’s correlation between methods", fontsize=9)
         ax.spines[:].set_visible(False)
 
 
-def _named_mean(push: Push) -> NamedMean:
-    ends = push.weight - push.half_width, push.weight + push.half_width
-    return NamedMean(push.word, push.weight, ends, note=f"n {push.n}")
-
-
-def _draw_words(means: Sequence[NamedMean], ax: Axes) -> None:
-    if not means:
-        centred: dict[str, Any] = {"ha": "center", "va": "center", "transform": ax.transAxes}
-        ax.text(0.5, 0.5, "no word does so surely", fontsize=8, **centred)
-        ax.set_axis_off()
+def _draw_words(canvas: Canvas, box: Box, title: str, words: Sequence[Push]) -> None:
+    if words:
+        means = [
+            NamedMean.around(push.word, push.weight, push.half_width, note=f"n {push.n}")
+            for push in words
+        ]
+        unit = "mean weight with its 95 % interval"
+        canvas.ranking(box, title, means, x=unit).set_xlim(left=0)
         return
-    draw_ranking(means, ax)
-    ax.set_xlim(left=0)
-    ax.set_xlabel("mean weight with its 95 % interval", fontsize=8)
+    ax = canvas.chart(box, title, left=0.4)
+    centred: dict[str, Any] = {"ha": "center", "va": "center", "transform": ax.transAxes}
+    ax.text(0.5, 0.5, "no word does so surely", fontsize=8, **centred)
+    ax.set_axis_off()
 
 
 class AttributionAnalysis(Analysis):
@@ -216,18 +210,18 @@ class AttributionAnalysis(Analysis):
         self.compared = tuple(compared)
         self.agreement = RunningMean(len(self.compared), len(self.compared))
         # (task, label): {word: its weight}
-        self.weights: defaultdict[tuple[str, int], defaultdict[str, RunningMean]] = defaultdict(
-            lambda: defaultdict(RunningMean)
-        )
+        self.weights: defaultdict[tuple[str, int], Means] = defaultdict(Means)
         self.n_seen = self.n_compared = 0
 
     def add(self, observation: Observation) -> None:
         self.n_seen += 1
-        if self.n_texts == self.most_texts:
-            return
-        self.n_texts += 1
+        if self.n_texts < self.most_texts:
+            super().add(observation)
+
+    def measure(self, observation: Observation) -> dict[str, Any]:
+        """The weights of the words and the agreement of the methods have counts of their own."""
         if not observation.read.words:
-            return
+            return {}
         tasks = list(self.model.classifier.tasks.values())
         for task in tasks:
             for label, weights in self._weights(observation, task):
@@ -235,72 +229,66 @@ class AttributionAnalysis(Analysis):
                 by_spelling: defaultdict[str, list[float]] = defaultdict(list)
                 for word, weight in zip(observation.read.words, weights, strict=True):
                     by_spelling[word.written.casefold()].append(weight)
-                for spelling, values in by_spelling.items():
-                    self.weights[task.name, label][spelling].add(sum(values) / len(values))
+                self.weights[task.name, label].add(
+                    {word: sum(values) / len(values) for word, values in by_spelling.items()}
+                )
         if self.n_compared < self.most_compared:
             self.n_compared += 1
             question = Question.about(self.model, observation, tasks[0])
             found = {name: np.array(weigh_words(name, question).weights) for name in self.compared}
-            self.agreement.add(
-                torch.tensor([[agreement(found, one, other) for other in found] for one in found])
-            )
+            self.agreement.add([[agreement(found, one, other) for other in found] for one in found])
+        return {}
 
     def _weights(
         self, observation: Observation, task: Task
     ) -> Iterator[tuple[int, Sequence[float]]]:
-        """The words' weights for each label asked about.
+        """The words' weights for each label whose log odds are explained: of two labels the second.
 
-        Of two labels the answer is asked about, as other measures do, and turned if need be.
+        There the answer is asked about, as other measures do, and turned if need be.
         """
-        labels = _labels_asked(task)
-        if len(task.labels) == 2:
+        if _has_two_sides(task):
             question = Question.about(self.model, observation, task)
             # log odds of one label are those of the other, turned
-            sign = 1 if question.label == labels[0] else -1
+            sign = 1 if question.label or task.is_regression else -1
             weights = weigh_words(self.method, question).weights
-            yield labels[0], [sign * weight for weight in weights]
+            yield 1, [sign * weight for weight in weights]
             return
-        for label in labels:
+        for label in range(len(task.labels)):
             question = Question(self.model, observation, task, label)
             yield label, weigh_words(self.method, question).weights
 
     def result(self) -> Pushes:
         tasks = self.model.classifier.tasks.values()
-        return Pushes(
-            n_texts=self.n_texts,
+        fewest = FEWEST if self.n_compared >= FEWEST else 1
+        agree, widths = (
+            plain(np.where(self.agreement.n >= fewest, values, nan))
+            for values in (self.agreement.mean, self.agreement.half_width)
+        )
+        return self.means_as(
+            Pushes,
             n_seen=self.n_seen,
             method=self.method,
             towards={task.name: self._towards(task) for task in tasks},
             compared=self.compared,
-            agreement=self._of_enough_texts(self.agreement.mean),
-            agreement_half_width=self._of_enough_texts(self.agreement.half_width),
+            agreement=agree,
+            agreement_half_width=widths,
             n_compared=self.n_compared,
         )
 
-    def _of_enough_texts(self, values: Tensor) -> Table:
-        fewest = FEWEST if self.n_compared >= FEWEST else 1
-        found: Table = plain(torch.where(self.agreement.n >= fewest, values, math.nan))
-        return found
-
     def _towards(self, task: Task) -> dict[str, tuple[Push, ...]]:
-        """Of two labels, or of a number, one is asked about; what pushes towards the other is what
-        pushes away from it.
-        """
-        if len(task.labels) > 2 or task.multi_label:
-            return {
-                label: _surest(self.weights[task.name, place])
-                for place, label in enumerate(task.labels)
-            }
-        no, yes = ("lower", "higher") if task.is_regression else task.labels
-        weights = self.weights[task.name, _labels_asked(task)[0]]
-        return {no: _surest(weights, sign=-1), yes: _surest(weights)}
+        """Of two labels, or of a number, what pushes towards one pushes away from the other."""
+        if _has_two_sides(task):
+            no, yes = ("lower", "higher") if task.is_regression else task.labels
+            weights = self.weights[task.name, 1]
+            return {no: _surest(weights, sign=-1), yes: _surest(weights)}
+        return {
+            label: _surest(self.weights[task.name, place])
+            for place, label in enumerate(task.labels)
+        }
 
 
-def _labels_asked(task: Task) -> Sequence[int]:
-    """The labels whose log odds are explained."""
-    if task.is_regression:
-        return (0,)
-    return (1,) if len(task.labels) == 2 and not task.multi_label else range(len(task.labels))
+def _has_two_sides(task: Task) -> bool:
+    return task.is_regression or (len(task.labels) == 2 and not task.multi_label)
 
 
 def _surest(weights: Mapping[str, RunningMean], *, sign: int = 1) -> tuple[Push, ...]:
@@ -322,5 +310,5 @@ def agreement(weights: Mapping[str, Floats], one: str, other: str) -> float:
     if not (METHODS[one].is_signed and METHODS[other].is_signed):
         left, right = np.abs(left), np.abs(right)
     if len(left) < _FEWEST_WORDS or np.ptp(left) == 0 or np.ptp(right) == 0:
-        return math.nan
+        return nan
     return float(pearson(ranks(left), ranks(right)))

@@ -6,38 +6,16 @@ Kovaleva et al. 2019, arXiv 1908.08593, §4.3; Sun and Marasović 2021, §3.3.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from litotes.core.errors import UserError
 from litotes.encoder.walk import TextAttention
-from litotes.explanation.analyses.analysis import (
-    Analysis,
-    Number,
-    Result,
-    Table,
-    by_kind,
-    half_widths,
-    kinds_shown,
-    means,
-)
-from litotes.explanation.analyses.drawing import (
-    KIND_STYLES,
-    Box,
-    Canvas,
-    HeadMap,
-    MapGroup,
-    Series,
-    draw_series,
-    legend_above,
-    maps_figure,
-    scale,
-)
+from litotes.explanation.analyses.analysis import Analysis, Number, Result, Table, kinds_shown
+from litotes.explanation.analyses.drawing import Box, Canvas, MapGroup, draw_series, maps_figure
 from litotes.explanation.analyses.effective import cosine
-from litotes.explanation.observation import Observation
-from litotes.model.checkpoint import Model
+from litotes.explanation.observation import KINDS, Observation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -80,22 +58,15 @@ class Change(Result):
 
     def figure(self) -> Figure:
         """By layer and by head, as figure 3 of Sun and Marasović."""
-        maps = tuple(
-            HeadMap(f"{kind.capitalize()} attention", self.similarity[kind]) for kind in self.kinds
-        )
-        group = MapGroup(maps, "cosine, before and after", scale(maps, high=1))
+        maps = {f"{kind.capitalize()} attention": self.similarity[kind] for kind in self.kinds}
+        group = MapGroup(maps, "cosine, before and after", high=1)
         return maps_figure([group], top=_TOP, draw_above=self._draw_layers)
 
     def _draw_layers(self, canvas: Canvas) -> None:
-        ax = canvas.chart(Box(0, 0, canvas.width, _TOP))
-        series = {}
-        for kind in self.kinds:
-            widths = self.by_layer_half_width[kind]
-            series[kind] = Series(self.by_layer[kind], widths, KIND_STYLES[kind])
-        draw_series(series, ax)
-        ax.set_xlabel("layer", fontsize=8)
-        ax.set_ylabel("cosine (1: nothing changed)", fontsize=8)
-        legend_above(ax)
+        box = Box(0, 0, canvas.width, _TOP)
+        ax = canvas.chart(box, x="layer", y="cosine (1: nothing changed)")
+        widths = self.by_layer_half_width
+        draw_series({kind: (self.by_layer[kind], widths[kind]) for kind in self.kinds}, ax)
 
 
 class ChangeAnalysis(Analysis):
@@ -103,31 +74,21 @@ class ChangeAnalysis(Analysis):
 
     needs_base: ClassVar[bool] = True
 
-    def __init__(self, model: Model) -> None:
-        super().__init__(model)
-        self.similarity, self.by_layer = by_kind(*self.shape), by_kind(self.shape[0])
-
-    def add(self, observation: Observation) -> None:
-        if observation.base is None:
-            raise UserError(
-                "What changed cannot be said without the encoder the model was tuned from: give"
-                " --tuned-from."
-            )
-        self.n_texts += 1
-        for kind, after in observation.maps.items():
-            both = zip(observation.layers, after, observation.base_maps[kind], strict=True)
-            cosines = [cosine(*_shared_part(*layer)) for layer in both]
-            similarity = self.by_head(observation, cosines)
-            self.similarity[kind].add(similarity)
-            self.by_layer[kind].add(similarity.nanmean(-1))
+    def measure(self, observation: Observation) -> dict[str, Any]:
+        similarity = self.by_head(
+            observation,
+            [
+                {kind: cosine(*_shared_part(view, maps[kind], before[kind])) for kind in KINDS}
+                for view, maps, before in zip(
+                    observation.layers, observation.maps, observation.base_maps, strict=True
+                )
+            ],
+        )
+        by_layer = {kind: cosines.nanmean(-1) for kind, cosines in similarity.items()}
+        return {"similarity": similarity, "by_layer": by_layer}
 
     def result(self) -> Change:
-        return Change(
-            n_texts=self.n_texts,
-            similarity=means(self.similarity),
-            by_layer=means(self.by_layer),
-            by_layer_half_width=half_widths(self.by_layer),
-        )
+        return self.means_as(Change)
 
 
 def _shared_part(view: TextAttention, after: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:

@@ -10,36 +10,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from litotes.encoder.attention.entmax import Entmax
 from litotes.encoder.tokenizer import ReadText
 from litotes.encoder.walk import TextAttention
-from litotes.explanation.analyses.analysis import (
-    Analysis,
-    Number,
-    Result,
-    RunningMean,
-    Table,
-    half_widths,
-    means,
-    plain,
-)
-from litotes.explanation.analyses.drawing import (
-    Box,
-    Canvas,
-    HeadMap,
-    MapGroup,
-    Series,
-    draw_series,
-    maps_figure,
-    single_map,
-)
+from litotes.explanation.analyses.analysis import Analysis, Number, Result, Table, plain
+from litotes.explanation.analyses.drawing import Box, Canvas, MapGroup, draw_series, maps_figure
 from litotes.explanation.observation import Observation
-from litotes.model.checkpoint import Model
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -124,34 +106,32 @@ class Diversity(Result):
         """
         sureness, unit = "Sureness: the largest weight", "mean of the largest weight"
         groups = [
-            single_map("Spread", self.entropy, "entropy, bits a query", low=0, step=0.5),
-            single_map(sureness, self.confidence, unit, low=0, high=1),
+            MapGroup({"Spread": self.entropy}, "entropy, bits a query", low=0, step=0.5),
+            MapGroup({sureness: self.confidence}, unit, low=0, high=1),
         ]
-        density = HeadMap("Density", self.density)
-        if any(share < 1 for share in density.known_values):
-            groups.append(MapGroup((density,), "share of weights above 0", (0, 1)))
+        density = MapGroup({"Density": self.density}, "share of weights above 0", low=0, high=1)
+        if (density.known < 1).any():
+            groups.append(density)
         if self.alpha:
-            alpha = HeadMap("α as learned", self.alpha)
-            groups.append(MapGroup((alpha,), "α (1: softmax, 2: sparsemax)", (1, 2)))
-        previous, same, following = (
-            self._job_map(job, job, values) for job, values in self.positional.items()
-        )
-        merging = self._job_map(MERGES, "rest of its word", self.merging)
-        groups.append(MapGroup((previous, same), "share of queries", (0, 1)))
-        groups.append(MapGroup((following, merging), "share of queries or of weight", (0, 1)))
+            unit = "α (1: softmax, 2: sparsemax)"
+            groups.append(MapGroup({"α as learned": self.alpha}, unit, low=1, high=2))
+        jobs = {job: (f"Looks at the {job}", table) for job, table in self.positional.items()}
+        jobs[MERGES] = "Looks at the rest of its word", self.merging
+        framed: dict[str, list[tuple[int, int]]] = {title: [] for title, _ in jobs.values()}
+        for head in self.named:  # that do so most of the time
+            framed[jobs[head.job][0]].append((head.layer, head.attention_head))
+        maps = list(jobs.values())
+        for pair, unit in (
+            (maps[:2], "share of queries"),
+            (maps[2:], "share of queries or of weight"),
+        ):
+            groups.append(MapGroup(dict(pair), unit, low=0, high=1, framed=framed))
         return maps_figure(groups, top=_TOP, draw_above=self._draw_divergence)
 
-    def _job_map(self, job: str, target: str, values: Table) -> HeadMap:
-        """Framed: the heads that do so most of the time."""
-        framed = [(head.layer, head.attention_head) for head in self.named if head.job == job]
-        return HeadMap(f"Looks at the {target}", values, framed)
-
     def _draw_divergence(self, canvas: Canvas) -> None:
-        ax = canvas.chart(Box(0, 0, canvas.width, _TOP))
-        draw_series({"divergence": Series(self.divergence, self.divergence_half_width)}, ax)
+        ax = canvas.chart(Box(0, 0, canvas.width, _TOP), x="layer", y="divergence, bits")
+        draw_series({"divergence": (self.divergence, self.divergence_half_width)}, ax)
         ax.set_ylim(bottom=0)
-        ax.set_xlabel("layer", fontsize=8)
-        ax.set_ylabel("divergence, bits", fontsize=8)
 
 
 class DiversityAnalysis(Analysis):
@@ -159,51 +139,22 @@ class DiversityAnalysis(Analysis):
     pieces.
     """
 
-    def __init__(self, model: Model) -> None:
-        super().__init__(model)
-        self.divergence = RunningMean(self.shape[0])
-        names = ("density", "entropy", "confidence", MERGES, *OFFSETS)
-        self.tables = {name: RunningMean(*self.shape) for name in names}
-
-    def add(self, observation: Observation) -> None:
-        self.n_texts += 1
+    def measure(self, observation: Observation) -> dict[str, Any]:
         views = observation.layers
+        tables = self.by_head(observation, [_of_heads(view, observation.read) for view in views])
         divergences = [_of_large(view, divergence_between(view.weights)) for view in views]
-        self.divergence.add(torch.stack(divergences))
-        found = {
-            "density": [(view.weights > 0).float().mean((-2, -1)) for view in views],
-            "entropy": [_bits(view.weights).mean(-1) for view in views],
-            "confidence": [view.weights.amax(-1).mean(-1) for view in views],
-            MERGES: [_merging(view, observation.read) for view in views],
-        }
-        for job, offset in OFFSETS.items():
-            found[job] = [_of_large(view, _at_offset(view, offset)) for view in views]
-        for name, values in found.items():
-            self.tables[name].add(self.by_head(observation, values))
+        positional = {job: tables.pop(job) for job in OFFSETS}
+        return tables | {"divergence": torch.stack(divergences), "positional": positional}
 
     def result(self) -> Diversity:
-        tables = means(self.tables)
-        return Diversity(
-            n_texts=self.n_texts,
-            divergence=means(self.divergence),
-            divergence_half_width=half_widths(self.divergence),
-            density=tables["density"],
-            entropy=tables["entropy"],
-            confidence=tables["confidence"],
-            alpha=self._alpha(),
-            positional={job: tables[job] for job in OFFSETS},
-            merging=tables[MERGES],
-            named=self._named_heads(),
-        )
+        return self.means_as(Diversity, alpha=self._alpha(), named=self._named_heads())
 
     def _named_heads(self) -> tuple[NamedHead, ...]:
         fewest = min(FEWEST_TEXTS, self.n_texts)
         found = []
-        for job in (*OFFSETS, MERGES):
-            strengths = self.tables[job].mean
-            is_sure = (strengths >= NAMED) & (self.tables[job].n >= fewest)
-            for layer, head in is_sure.nonzero().tolist():
-                found.append(NamedHead(layer, head, job, float(strengths[layer, head])))
+        for job, table in {**self.means["positional"], MERGES: self.means["merging"]}.items():
+            for layer, head in np.argwhere((table.mean >= NAMED) & (table.n >= fewest)).tolist():
+                found.append(NamedHead(layer, head, job, float(table.mean[layer, head])))
         return tuple(sorted(found, key=lambda head: (head.layer, head.attention_head)))
 
     def _alpha(self) -> Table:
@@ -212,8 +163,20 @@ class DiversityAnalysis(Analysis):
         for layer, block in enumerate(self.spec.walk):
             if isinstance(weighting := blocks[block].weighting, Entmax):
                 whole[layer, blocks[block].heads] = weighting.alpha.detach().float().cpu()
-        found: Table = () if whole.isnan().all() else plain(whole)
+        found: Table = () if whole.isnan().all() else plain(whole.numpy())
         return found
+
+
+def _of_heads(view: TextAttention, read: ReadText) -> dict[str, Tensor]:
+    """What a text says of a layer's attention heads, {name: (attention_head,)}"""
+    weights = view.weights
+    return {
+        "density": (weights > 0).float().mean((-2, -1)),
+        "entropy": _bits(weights).mean(-1),
+        "confidence": weights.amax(-1).mean(-1),
+        "merging": _merging(view, read),
+        **{job: _of_large(view, _at_offset(view, offset)) for job, offset in OFFSETS.items()},
+    }
 
 
 def _of_large(view: TextAttention, values: Tensor) -> Tensor:

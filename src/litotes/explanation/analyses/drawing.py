@@ -7,14 +7,16 @@ out for dozens of axes.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, field
+from math import ceil, floor
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from litotes.core.figures import INK, ON_LIGHT
+import numpy as np
+
+from litotes.core.figures import INK, ON_LIGHT, hide_frame
+from litotes.core.numbers import Floats
 from litotes.explanation.analyses.analysis import Number, Table
 
 if TYPE_CHECKING:
@@ -53,13 +55,43 @@ class Canvas:
             (box.left / across, bottom / down, box.width / across, box.height / down)
         )
 
-    def chart(self, box: Box, *, left: float = 0.65) -> Axes:
+    def chart(
+        self, box: Box, title: str = "", *, x: str = "", y: str = "", left: float = 0.65
+    ) -> Axes:
         """Axes within a box that has to hold their title, numbers and labels as well; left: inches
         for what stands there.
         """
-        return self.axes(
+        ax = self.axes(
             Box(box.left + left, box.top + 0.3, box.width - left - 0.15, box.height - 0.8)
         )
+        ax.set_title(title, fontsize=9, parse_math=False)
+        ax.set_xlabel(x, fontsize=8)
+        ax.set_ylabel(y, fontsize=8)
+        ax.tick_params(labelsize=8)
+        hide_frame(ax)
+        return ax
+
+    def ranking(
+        self, box: Box, title: str, means: Sequence[NamedMean], *, x: str, zero: bool = False
+    ) -> Axes:
+        """Draws the means below one another, the first on top, each next to its name.
+
+        zero: for a ranking of differences, a line where two things are the same.
+        """
+        longest = max((len(one.label) for one in means), default=0)
+        ax = self.chart(box, title, x=x, left=LETTER_WIDTH * longest + 0.15)
+        if zero:
+            ax.axvline(0, color="#777777", linewidth=1, linestyle="--")
+        for place, one in enumerate(means):
+            if one.interval is not None:
+                ax.plot(one.interval, [place, place], color=INK, linewidth=1.4)
+            ax.plot([one.value], [place], "o", color=INK, markersize=5)
+        ax.set_yticks(range(len(means)), [one.label for one in means], parse_math=False)
+        ax.set_ylim(len(means) - 0.4, -0.6)
+        ax.locator_params(axis="x", nbins=5)
+        ax.grid(axis="y", color="#E5E5E5", linewidth=0.8)
+        ax.set_axisbelow(True)
+        return ax
 
 
 def new_canvas(width: float, height: float) -> Canvas:
@@ -89,73 +121,63 @@ _GAP, _BAR, _BAR_LABELS = 0.12, 0.13, 0.75
 _ROUNDING = 1e-4  # of a step, that a number may lie beyond a limit
 
 
-@dataclass(frozen=True)
-class HeadMap:
-    """One table and its title. framed: the (layer, attention_head) that stand out, from 0."""
-
-    title: str
-    values: Table
-    framed: Collection[tuple[int, int]] = ()
-
-    @property
-    def known_values(self) -> list[float]:
-        return [value for value in chain.from_iterable(self.values) if value is not None]
+Place = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class MapGroup:
-    """Maps side by side, of one size, that share a scale and its colour bar.
+    """Maps by their titles side by side, of one size, that share a scale and its colour bar.
 
-    unit: of the numbers. limits: of the scale.
+    unit: of the numbers. low, high: where the numbers may end; without them at multiples of `step`.
+    framed: by title the (layer, attention_head) that stand out, from 0.
     """
 
-    maps: tuple[HeadMap, ...]
+    tables: Mapping[str, Table]
     unit: str
-    limits: tuple[float, float]
+    low: float | None = None
+    high: float | None = None
+    step: float = 0.1
+    framed: Mapping[str, Collection[Place]] = field(default_factory=dict)
+
+    @property
+    def maps(self) -> Floats:
+        """(map, layer, attention_head), NaN where there is no number."""
+        return np.array(list(self.tables.values()), np.float64)
+
+    @property
+    def known(self) -> Floats:
+        return self.maps[~np.isnan(self.maps)]
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Limits that hold every number of the maps, and never the same twice; rounding that lies
+        beyond `low` and `high` does not move them.
+        """
+        known = self.known if self.known.size else np.array([self.low or 0.0])
+        step = self.step
+        bottom = floor(known.min() / step + _ROUNDING) * step
+        top = ceil(known.max() / step - _ROUNDING) * step
+        if self.low is not None:
+            bottom = min(self.low, bottom)
+        if self.high is not None:
+            top = max(self.high, top)
+        if top - bottom > step / 2:
+            return bottom, top
+        return (bottom - step, top) if top == self.high else (bottom, bottom + step)
 
     @property
     def map_size(self) -> tuple[float, float]:
         """Inches of a map across and down."""
-        values = self.maps[0].values
-        return max(_CELL * len(values[0]), _NARROWEST), max(_CELL * len(values), _LOWEST)
+        _, n_layers, n_heads = self.maps.shape
+        return max(_CELL * n_heads, _NARROWEST), max(_CELL * n_layers, _LOWEST)
 
     @property
     def width(self) -> float:
-        return len(self.maps) * (_LEFT + self.map_size[0]) + _GAP + _BAR + _BAR_LABELS
+        return len(self.tables) * (_LEFT + self.map_size[0]) + _GAP + _BAR + _BAR_LABELS
 
     @property
     def height(self) -> float:
         return _ABOVE + self.map_size[1] + _BELOW
-
-
-def single_map(title: str, values: Table, unit: str, **ends: float) -> MapGroup:
-    """One map on a scale of its own; ends: those of `scale`."""
-    head_map = HeadMap(title, values)
-    return MapGroup((head_map,), unit, scale([head_map], **ends))
-
-
-def scale(
-    maps: Sequence[HeadMap],
-    *,
-    low: float | None = None,
-    high: float | None = None,
-    step: float = 0.1,
-) -> tuple[float, float]:
-    """Limits that hold every number of the maps, at multiples of a step where they are not given,
-    and never the same twice.
-
-    low, high: where the numbers may end; rounding that lies beyond does not move them.
-    """
-    known = list(chain.from_iterable(one.known_values for one in maps)) or [low or 0.0]
-    bottom = math.floor(min(known) / step + _ROUNDING) * step
-    top = math.ceil(max(known) / step - _ROUNDING) * step
-    if low is not None:
-        bottom = min(low, bottom)
-    if high is not None:
-        top = max(high, top)
-    if top - bottom > step / 2:
-        return bottom, top
-    return (bottom - step, top) if top == high else (bottom, bottom + step)
 
 
 def maps_figure(
@@ -189,52 +211,39 @@ def maps_figure(
 
 
 def draw_group(group: MapGroup, canvas: Canvas, *, left: float, top: float) -> None:
-    """Draws the maps with their colour bar, from that corner on."""
-    width, height = group.map_size
-    for number, head_map in enumerate(group.maps):
-        box = Box(left + number * (_LEFT + width) + _LEFT, top + _ABOVE, width, height)
-        ax = canvas.axes(box)
-        image = _draw_map(head_map, ax, limits=group.limits, width=width)
-        if number == 0:
-            ax.set_ylabel("layer", fontsize=8, labelpad=2)
-    bar_box = Box(box.left + width + _GAP, box.top, _BAR, height)
-    bar = canvas.figure.colorbar(image, cax=canvas.axes(bar_box))
-    bar.set_label(fill(group.unit, int(height / 0.062)), fontsize=8)
-    bar.ax.tick_params(labelsize=7)
-    bar.outline.set_visible(False)
-
-
-def _draw_map(head_map: HeadMap, ax: Axes, *, limits: tuple[float, float], width: float) -> Any:
-    """Draws one map into axes so many inches wide; returns the image, for a colour bar.
+    """Draws the maps with their colour bar, from that corner on.
 
     Layers and heads are counted from 1.
     """
     from matplotlib.patches import Rectangle
 
-    values = [[math.nan if value is None else value for value in row] for row in head_map.values]
-    # shines through where there is no number
-    ax.patch.set(facecolor="white", hatch="//////", edgecolor="#AAAAAA")
-    low, high = limits
-    image = ax.imshow(
-        values, cmap="YlGnBu", vmin=low, vmax=high, aspect="auto", interpolation="nearest"
-    )
-    for axis, n in ((ax.xaxis, len(values[0])), (ax.yaxis, len(values))):
-        axis.set_ticks(range(n), [str(place + 1) for place in range(n)], fontsize=7)
-    ax.tick_params(length=0, pad=2)
-    has_holes = any(map(math.isnan, chain.from_iterable(values)))
-    note = " (hatched: none)" if has_holes else ""
-    ax.set_xlabel(f"attention head{note}", fontsize=8, labelpad=2)
-    title = fill(head_map.title, int(width / LETTER_WIDTH))
-    ax.set_title(title, fontsize=9, pad=4, parse_math=False)
-    for layer, row in enumerate(values):
-        for head, value in enumerate(row):
-            if value < 0:  # a dash, since print in grey has no hue
-                ax.text(head, layer, "–", ha="center", va="center", fontsize=7, color=ON_LIGHT)
+    (width, height), (low, high) = group.map_size, group.limits
     line: dict[str, Any] = {"fill": False, "edgecolor": INK, "linewidth": 1.6, "clip_on": False}
-    for layer, head in head_map.framed:
-        ax.add_patch(Rectangle((head - 0.5, layer - 0.5), 1, 1, **line))
-    ax.spines[:].set_visible(False)
-    return image
+    for number, (title, values) in enumerate(zip(group.tables, group.maps, strict=True)):
+        box = Box(left + number * (_LEFT + width) + _LEFT, top + _ABOVE, width, height)
+        ax = canvas.axes(box)
+        # shines through where there is no number
+        ax.patch.set(facecolor="white", hatch="//////", edgecolor="#AAAAAA")
+        image = ax.imshow(
+            values, cmap="YlGnBu", vmin=low, vmax=high, aspect="auto", interpolation="nearest"
+        )
+        for axis, n in zip((ax.yaxis, ax.xaxis), values.shape, strict=True):
+            axis.set_ticks(range(n), [str(place + 1) for place in range(n)], fontsize=7)
+        ax.tick_params(length=0, pad=2)
+        note = " (hatched: none)" if np.isnan(values).any() else ""
+        ax.set_xlabel(f"attention head{note}", fontsize=8, labelpad=2)
+        ax.set_ylabel("" if number else "layer", fontsize=8, labelpad=2)
+        ax.set_title(fill(title, int(width / LETTER_WIDTH)), fontsize=9, pad=4, parse_math=False)
+        for layer, head in np.argwhere(values < 0):  # a dash, since print in grey has no hue
+            ax.text(head, layer, "–", ha="center", va="center", fontsize=7, color=ON_LIGHT)
+        for layer, head in group.framed.get(title, ()):
+            ax.add_patch(Rectangle((head - 0.5, layer - 0.5), 1, 1, **line))
+        ax.spines[:].set_visible(False)
+    bar_box = Box(box.left + width + _GAP, box.top, _BAR, height)
+    bar = canvas.figure.colorbar(image, cax=canvas.axes(bar_box))
+    bar.set_label(fill(group.unit, int(height / 0.062)), fontsize=8)
+    bar.ax.tick_params(labelsize=7)
+    bar.outline.set_visible(False)
 
 
 # Means with their intervals as marks: along the layers, or below one another by name.
@@ -268,13 +277,8 @@ _LONGEST = 20  # letters of a name; what is longer is cut, and written out in th
 _APART = 0.16  # of a place on the axis, between marks that belong to the same place
 
 
-@dataclass(frozen=True)
-class Series:
-    """Means along an axis with half of their intervals; None where nothing could be measured."""
-
-    values: Sequence[Number]
-    half_widths: Sequence[Number]
-    style: MarkStyle = PLAIN
+Series = tuple[Sequence[Number], Sequence[Number]]
+"""Means along an axis and half of their intervals; None where nothing could be measured."""
 
 
 @dataclass(frozen=True)
@@ -285,6 +289,16 @@ class NamedMean:
     value: float
     interval: tuple[float, float] | None = None
     note: str = ""
+
+    @classmethod
+    def around(
+        cls, name: str, value: float, half_width: Number, *, note: str = "", scale: float = 1.0
+    ) -> NamedMean:
+        """With an interval of that half width on either side."""
+        ends = None
+        if half_width is not None:
+            ends = scale * (value - half_width), scale * (value + half_width)
+        return cls(name, scale * value, ends, note)
 
     @property
     def label(self) -> str:
@@ -297,21 +311,27 @@ class NamedMean:
 
 
 def draw_series(
-    series: Mapping[str, Series], ax: Axes, *, joined: bool = True, most_numbers: int = 24
+    series: Mapping[str, Series],
+    ax: Axes,
+    *,
+    joined: bool = True,
+    most_numbers: int = 24,
+    legend: bool = True,
 ) -> None:
     """Draws each series at 1, 2, … (layers, attention heads), slightly shifted against each other.
 
     joined: by a line. most_numbers: that fit below the axes; where there are more places, every
-    second or third is numbered.
+    second or third is numbered. legend: above the axes, where there are several series.
     """
-    n_places = max(len(one.values) for one in series.values())
-    for number, (name, one) in enumerate(series.items()):
-        shift = (number - (len(series) - 1) / 2) * _APART
-        style = one.style
+    n_places = max(len(values) for values, _ in series.values())
+    places = np.arange(1, n_places + 1)
+    for number, (name, both) in enumerate(series.items()):
+        values, widths = np.array(both, np.float64)
+        style = KIND_STYLES.get(name, PLAIN)
         bars = ax.errorbar(
-            [place + 1 + shift for place in range(len(one.values))],
-            [math.nan if value is None else value for value in one.values],
-            yerr=[width or 0.0 for width in one.half_widths],
+            places + (number - (len(series) - 1) / 2) * _APART,
+            values,
+            yerr=np.nan_to_num(widths),
             color=style.colour,
             marker=style.marker,
             linestyle=style.dash if joined else "none",
@@ -321,8 +341,9 @@ def draw_series(
         bars.lines[0].set(markersize=4.5, markerfacecolor=style.fill, linewidth=1)
         bars.set_label(name)
     ax.set_xlim(0.4, n_places + 0.6)
-    ax.set_xticks(range(1, n_places + 1, math.ceil(n_places / most_numbers)))
-    remove_frame(ax)
+    ax.set_xticks(range(1, n_places + 1, ceil(n_places / most_numbers)))
+    if legend and len(series) > 1:
+        add_key(ax, ax, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0)
 
 
 def ranking_height(n_means: int) -> float:
@@ -330,38 +351,7 @@ def ranking_height(n_means: int) -> float:
     return 0.19 * n_means + 0.95
 
 
-def label_width(means: Sequence[NamedMean]) -> float:
-    """Inches that the names take on the left."""
-    return LETTER_WIDTH * max(len(one.label) for one in means) + 0.15
-
-
-def draw_ranking(means: Sequence[NamedMean], ax: Axes, *, has_zero_line: bool = False) -> None:
-    """Draws the means below one another, the first on top, each next to its name.
-
-    has_zero_line: for a ranking of differences, a line where two things are the same.
-    """
-    if has_zero_line:
-        ax.axvline(0, color="#777777", linewidth=1, linestyle="--")
-    for place, one in enumerate(means):
-        if one.interval is not None:
-            ax.plot(one.interval, [place, place], color=INK, linewidth=1.4)
-        ax.plot([one.value], [place], "o", color=INK, markersize=5)
-    ax.set_yticks(range(len(means)), [one.label for one in means], parse_math=False)
-    ax.set_ylim(len(means) - 0.4, -0.6)
-    ax.locator_params(axis="x", nbins=5)
-    ax.grid(axis="y", color="#E5E5E5", linewidth=0.8)
-    ax.set_axisbelow(True)
-    remove_frame(ax)
-
-
-def legend_above(ax: Axes) -> None:
-    """Names of the series outside of the axes, where they cover nothing."""
+def add_key(target: Axes | Figure, ax: Axes, *, ncols: int = 9, **place: Any) -> None:
+    """Names what is drawn in `ax`, at a place where the names cover nothing."""
     handles, labels = ax.get_legend_handles_labels()
-    place: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1), "borderaxespad": 0}
-    ax.legend(handles, labels, frameon=False, fontsize=8, ncols=len(labels), **place)
-
-
-def remove_frame(ax: Axes) -> None:
-    """Small letters, and no frame where there is no axis."""
-    ax.tick_params(labelsize=8)
-    ax.spines[["top", "right"]].set_visible(False)
+    target.legend(handles, labels, frameon=False, fontsize=8, ncols=ncols, **place)

@@ -10,19 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from litotes.explanation.analyses.analysis import (
-    Analysis,
-    Number,
-    Result,
-    RunningMean,
-    Table,
-    half_widths,
-    means,
-)
-from litotes.explanation.analyses.drawing import HeadMap, maps_figure, single_map
+from litotes.encoder.walk import TextAttention
+from litotes.explanation.analyses.analysis import Analysis, Number, Result, Table
+from litotes.explanation.analyses.drawing import MapGroup, maps_figure
 from litotes.explanation.effective_attention import EffectiveAttention
 from litotes.explanation.observation import Observation
 from litotes.model.checkpoint import Model
@@ -69,19 +63,19 @@ class Effective(Result):
         """How long the part of every attention head's map is that does nothing, and how far what is
         left looks like the whole.
         """
-        shown = {
+        shares = {
             "Length of what does nothing": (self.null_share, "‖A − A⊥‖ / ‖A‖"),
             "Likeness of both maps": (self.cosine, "cosine of A and A⊥"),
             "Share of the effective map below 0": (self.negative, "share of Σ |A⊥|"),
         }
         groups = [
-            single_map(title, values, unit, low=0, high=1)
-            for title, (values, unit) in shown.items()
+            MapGroup({title: values}, unit, low=0, high=1)
+            for title, (values, unit) in shares.items()
         ]
-        title, unit = "Dimension of what can hide", "dimension, mean over texts"
-        known = HeadMap(title, self.n_null).known_values
-        if max(known) - min(known) > _DISTINCT:
-            groups.append(single_map(title, self.n_null, unit, low=0, step=1))
+        hidden = {"Dimension of what can hide": self.n_null}
+        dimension = MapGroup(hidden, "dimension, mean over texts", low=0, step=1)
+        if np.ptp(dimension.known) > _DISTINCT:
+            groups.append(dimension)
         return maps_figure(groups)
 
 
@@ -90,43 +84,27 @@ class EffectiveAnalysis(Analysis):
 
     def __init__(self, model: Model) -> None:
         super().__init__(model)
-        names = ("null_share", "cosine", "negative", "n_null")
-        self.tables = {name: RunningMean(*self.shape) for name in names}
-        self.same, self.mean_null_share = RunningMean(), RunningMean()
         self.error = 0.0
 
-    def add(self, observation: Observation) -> None:
-        self.n_texts += 1
-        layers = []
-        for view, effective in zip(observation.layers, observation.effective, strict=True):
-            layers.append(by_attention_head(view.weights, effective))
+    def measure(self, observation: Observation) -> dict[str, Tensor]:
+        both = list(zip(observation.layers, observation.effective, strict=True))
+        for view, effective in both:
             away = (effective.maps @ view.value - view.mixed).norm()
             self.error = max(self.error, float(away / view.mixed.norm().clamp(min=1e-12)))
-        tables = {
-            name: self.by_head(observation, (layer[name] for layer in layers))
-            for name in self.tables
-        }
-        for name, table in tables.items():
-            self.tables[name].add(table)
+        tables = self.by_head(observation, [by_attention_head(*layer) for layer in both])
         n_null = tables["n_null"]
-        self.mean_null_share.add(tables["null_share"].nanmean())
-        self.same.add((n_null[~n_null.isnan()] == 0).double().mean())
+        return tables | {
+            "mean_null_share": tables["null_share"].nanmean(),
+            "same": (n_null[~n_null.isnan()] == 0).double().mean(),
+        }
 
     def result(self) -> Effective:
-        return Effective(
-            n_texts=self.n_texts,
-            head_width=self.spec.head_width,
-            **means(self.tables),
-            same=means(self.same),
-            mean_null_share=means(self.mean_null_share),
-            mean_null_share_half_width=half_widths(self.mean_null_share),
-            error=self.error,
-        )
+        return self.means_as(Effective, head_width=self.spec.head_width, error=self.error)
 
 
-def by_attention_head(whole: Tensor, effective: EffectiveAttention) -> dict[str, Tensor]:
-    """Of one layer. whole: (attention_head, query, key) → {name: (attention_head,)}"""
-    part = effective.maps
+def by_attention_head(view: TextAttention, effective: EffectiveAttention) -> dict[str, Tensor]:
+    """Of one layer, {name: (attention_head,)}"""
+    whole, part = view.weights, effective.maps  # (attention_head, query, key)
     below = part.clamp(max=0).abs().sum((-2, -1))
     return {
         "null_share": (whole - part).flatten(1).norm(dim=-1) / whole.flatten(1).norm(dim=-1),

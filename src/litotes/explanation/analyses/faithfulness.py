@@ -9,35 +9,23 @@ with words put in a random order, text by text.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import torch
 
 from litotes.core.numbers import Floats
 from litotes.core.registry import pick
-from litotes.explanation.analyses.analysis import (
-    Analysis,
-    Number,
-    Result,
-    RunningMean,
-    half_widths,
-    means,
-)
+from litotes.explanation.analyses.analysis import Analysis, Number, Result, half_widths, means
 from litotes.explanation.analyses.drawing import (
     Box,
-    Canvas,
     MarkStyle,
     NamedMean,
-    draw_ranking,
+    add_key,
     in_rows,
-    label_width,
     new_canvas,
     ranking_height,
-    remove_frame,
 )
 from litotes.explanation.attribution import (
     CONTROL,
@@ -179,45 +167,33 @@ class Ranking(Result):
         """
         ranking = ranking_height(len(self.methods))
         canvas = new_canvas(_WIDTH, _CURVES + _LEGEND + ranking)
-        boxes = in_rows(2, Box(0, 0, _WIDTH, _CURVES), abreast=2)
-        for box, (curve, (title, label)) in zip(boxes, _CURVE_TITLES.items(), strict=True):
-            ax = canvas.chart(box)
+        above = in_rows(2, Box(0, 0, _WIDTH, _CURVES), abreast=2)
+        unit = "the answer: its probability, or its value"
+        for box, (curve, (title, label)) in zip(above, _CURVE_TITLES.items(), strict=True):
+            ax = canvas.chart(box, title, x=f"share of the words {label}", y=unit)
             for one in self.methods:
                 self._draw_curve(one, curve, ax)
-            ax.set_title(title, fontsize=9)
-            ax.set_xlabel(f"share of the words {label}", fontsize=8)
-            ax.set_ylabel("the answer: its probability, or its value", fontsize=8)
-            remove_frame(ax)
         # between the curves and the scores
-        legend: dict[str, Any] = {"bbox_to_anchor": (0.5, 1 - _CURVES / canvas.height), "ncols": 5}
-        handles, labels = ax.get_legend_handles_labels()
-        canvas.figure.legend(
-            handles, labels, loc="upper center", frameon=False, fontsize=8, **legend
-        )
-        self._draw_scores(canvas, Box(0, _CURVES + _LEGEND, _WIDTH, ranking))
+        place = {"loc": "upper center", "bbox_to_anchor": (0.5, 1 - _CURVES / canvas.height)}
+        add_key(canvas.figure, ax, ncols=5, **place)
+        below = in_rows(2, Box(0, _CURVES + _LEGEND, _WIDTH, ranking), abreast=2)
+        for box, (score, title) in zip(below, _SCORE_TITLES.items(), strict=True):
+            means = [(one.method, one.scores[score]) for one in self.methods]
+            named = [NamedMean(name, mean.value, mean.interval) for name, mean in means]
+            unit = "fall of the answer, with its 95 % interval"
+            canvas.ranking(box, title, named, x=unit, zero=True)
         return canvas.figure
 
     def _draw_curve(self, one: MethodScore, curve: str, ax: Axes) -> None:
         style = one.style
-        values = np.array([math.nan if value is None else value for value in getattr(one, curve)])
+        values = np.array(getattr(one, curve), np.float64)
         look: dict[str, Any] = {"color": style.colour, "marker": style.marker}
         look |= {"linestyle": style.dash, "linewidth": 1.2, "markersize": 4}
         ax.plot(self.shares, values, label=one.method, **look)
         if one is self.methods[0] or one.is_control:  # bands of all nine would be a fog
-            widths = np.array([width or 0.0 for width in getattr(one, f"{curve}_half_width")])
+            widths = np.nan_to_num(np.array(getattr(one, f"{curve}_half_width"), np.float64))
             band: dict[str, Any] = {"color": style.colour, "alpha": 0.18, "linewidth": 0}
             ax.fill_between(self.shares, values - widths, values + widths, **band)
-
-    def _draw_scores(self, canvas: Canvas, place: Box) -> None:
-        for box, (score, title) in zip(
-            in_rows(2, place, abreast=2), _SCORE_TITLES.items(), strict=True
-        ):
-            scores = {one.method: one.scores[score] for one in self.methods}
-            named = [NamedMean(name, mean.value, mean.interval) for name, mean in scores.items()]
-            ax = canvas.chart(box, left=label_width(named))
-            draw_ranking(named, ax, has_zero_line=True)
-            ax.set_title(title, fontsize=9)
-            ax.set_xlabel("fall of the answer, with its 95 % interval", fontsize=8)
 
 
 class FaithfulnessAnalysis(Analysis):
@@ -238,61 +214,55 @@ class FaithfulnessAnalysis(Analysis):
             pick(METHODS, name, "method")
         self.methods = tuple(dict.fromkeys((*methods, CONTROL)))
         self.most_texts, self.n_seen = n_texts, 0
-        self.deletion = {name: RunningMean(len(SHARES)) for name in self.methods}
-        self.sufficiency = {name: RunningMean(len(SHARES)) for name in self.methods}
         # (text, method): comprehensiveness, sufficiency loss
         self.by_text: list[list[tuple[float, float]]] = []
 
     def add(self, observation: Observation) -> None:
-        if not observation.read.words:
-            return
-        self.n_seen += 1
-        if len(self.by_text) == self.most_texts:
-            return
+        if observation.read.words:
+            self.n_seen += 1
+            if self.n_texts < self.most_texts:
+                super().add(observation)
+
+    def measure(self, observation: Observation) -> dict[str, Any]:
+        """The curves of every method."""
         question = Question.about(self.model, observation, self.task)
         orders = {name: order_of(question, weigh_words(name, question)) for name in self.methods}
-        scores = []
-        for name, found in faithfulness(question, orders).items():
-            self.deletion[name].add(torch.tensor(found.deletion.values, dtype=torch.float64))
-            self.sufficiency[name].add(torch.tensor(found.sufficiency.values, dtype=torch.float64))
-            scores.append((found.comprehensiveness, found.sufficiency_loss))
-        self.by_text.append(scores)
+        found = faithfulness(question, orders)
+        self.by_text.append(
+            [(one.comprehensiveness, one.sufficiency_loss) for one in found.values()]
+        )
+        return {
+            name: {"deletion": one.deletion.values, "sufficiency": one.sufficiency.values}
+            for name, one in found.items()
+        }
 
     def result(self) -> Ranking:
-        # (text, method, 2); sorted, so that the texts' order does not matter
-        values = np.array(sorted(self.by_text))
         return Ranking(
-            n_texts=len(values),
+            n_texts=self.n_texts,
             task=self.task.name,
-            n_seen=self.n_seen if self.by_text else 0,
+            n_seen=self.n_seen if self.n_texts else 0,
             shares=SHARES,
-            methods=self._rank(values) if self.by_text else (),
+            methods=self._rank() if self.n_texts else (),
         )
 
-    def _rank(self, values: Floats) -> tuple[MethodScore, ...]:
-        """The methods, the most faithful first. values: (text, method, 2)"""
+    def _rank(self) -> tuple[MethodScore, ...]:
+        """The methods, the most faithful first."""
+        # (text, method, 2); sorted, so that the texts' order does not matter
+        values = np.array(sorted(self.by_text))
         lead = values[:, :, 0] - values[:, :, 1]  # (text, method)
         order = sorted(range(len(self.methods)), key=lambda place: -lead[:, place].mean())
         over_random = lead - lead[:, [self.methods.index(CONTROL)]]
+        behind_best = lead[:, order[:1]] - lead
         # (text, score, method), scores in the order of SCORES
-        columns = np.stack(
-            [*values.transpose(2, 0, 1), lead, over_random, lead[:, order[:1]] - lead], axis=1
-        )
+        columns = np.stack([*values.transpose(2, 0, 1), lead, over_random, behind_best], axis=1)
         found = bootstrap_means(columns.reshape(len(columns), -1))
         ranked = []
         for place in order:
             name, scores = self.methods[place], found[place :: len(self.methods)]
-            ranked.append(
-                MethodScore(
-                    name,
-                    METHODS[name].is_signed,
-                    means(self.deletion[name]),
-                    half_widths(self.deletion[name]),
-                    means(self.sufficiency[name]),
-                    half_widths(self.sufficiency[name]),
-                    *scores,
-                )
-            )
+            curves, widths = means(self.means[name]), half_widths(self.means[name])
+            curves |= {f"{curve}_half_width": width for curve, width in widths.items()}
+            by_name: dict[str, Any] = dict(zip(SCORES, scores, strict=True))
+            ranked.append(MethodScore(name, METHODS[name].is_signed, **curves, **by_name))
         return tuple(ranked)
 
 

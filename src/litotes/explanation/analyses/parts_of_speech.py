@@ -1,10 +1,10 @@
 """Parts of speech of English words: nouns, pronouns, verbs, punctuation and the rest, without a
 download.
 
-`tag` asks a conditional random field; `tagger("spacy")` asks a spaCy model, if
-the user has one. What counts as what follows Universal Dependencies (de Marneffe et al. 2021):
-auxiliaries and modals are verbs, proper names nouns, my and their pronouns, as are this and that
-without a noun and the "there" of "there is". Numbers, emoji, URLs, hashtags and mentions are other.
+A conditional random field is asked. What counts as what follows Universal Dependencies (de Marneffe
+et al. 2021): auxiliaries and modals are verbs, proper names nouns, my and their pronouns, as are
+this and that without a noun and the "there" of "there is". Numbers, emoji, URLs, hashtags and
+mentions are other.
 
 How often it is right, in % (95 % interval), on 862 words of our own in four varieties and 1,035 of
 tweets tagged by others (docs/results/effective-attention.md):
@@ -26,16 +26,16 @@ import string
 import tomllib
 import unicodedata
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from hashlib import sha256
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from litotes.core.errors import UserError
-from litotes.core.registry import pick
 
 PartOfSpeech = Literal["noun", "pronoun", "verb", "punctuation", "other"]
 PARTS_OF_SPEECH: tuple[PartOfSpeech, ...] = get_args(PartOfSpeech)
@@ -51,59 +51,25 @@ The Penn treebank calls someone and nothing nouns.
 _AUXILIARIES = frozenset(_KNOWN["auxiliaries"].split())
 
 
-def _by_tag(tags: dict[PartOfSpeech, str]) -> dict[str, PartOfSpeech]:
-    return {tag: part for part, listed in tags.items() for tag in listed.split()}
-
-
-_OF_TAG, _OF_UNIVERSAL = _by_tag(_KNOWN["penn"]), _by_tag(_KNOWN["universal"])
+_OF_TAG: dict[str, PartOfSpeech] = {
+    tag: part for part, listed in _KNOWN["penn"].items() for tag in listed.split()
+}
 _BELONGS_TO_NOUN = ("NN", "JJ", "CD", "VBG", "VBN")
-
-SentenceTagger = Callable[[Sequence[str]], Sequence[PartOfSpeech]]
-"""Tells the parts of speech of one sentence, in a treebank's words."""
-
-
-@dataclass(frozen=True)
-class Tagger:
-    """Parts of speech of the words of a text, as any tokenizer cuts them: as many as words, the
-    same for the same words.
-    """
-
-    read_sentence: SentenceTagger
-
-    def __call__(self, words: Sequence[str]) -> list[PartOfSpeech]:
-        parts: list[PartOfSpeech] = [
-            "punctuation" if is_punctuation(word) else "other" for word in words
-        ]
-        for sentence in sentences(words):
-            found = self.read_sentence([word.written for word in sentence])
-            for word, part in zip(sentence, found, strict=True):
-                if word.place is not None and has_letters(words[word.place]):
-                    parts[word.place] = part
-        for place in in_addresses(words):
-            parts[place] = "other"
-        return parts
 
 
 def tag(words: Sequence[str]) -> list[PartOfSpeech]:
-    """The part of speech of every word of one text."""
-    return tagger("crf")(words)
-
-
-@cache
-def tagger(name: str) -> Tagger:
-    """`crf`, or `spacy` with the first English model that is installed."""
-    return Tagger(pick(TAGGERS, name, "tagger")())
-
-
-def _random_field() -> SentenceTagger:
-    field = RandomField()
-
-    def read_sentence(words: Sequence[str]) -> list[PartOfSpeech]:
-        tags = field.tags(words)
-        following = [*tags[1:], ""]
-        return [_of_penn(*three) for three in zip(words, tags, following, strict=True)]
-
-    return read_sentence
+    """The part of speech of every word of one text, as any tokenizer cuts them."""
+    parts: list[PartOfSpeech] = [
+        "punctuation" if is_punctuation(word) else "other" for word in words
+    ]
+    for sentence in sentences(words):
+        tags = [*penn_tags([word.written for word in sentence]), ""]
+        for word, (own, following) in zip(sentence, pairwise(tags), strict=True):
+            if word.place is not None and any(map(str.isalpha, words[word.place])):
+                parts[word.place] = _of_penn(word.written, own, following)
+    for place in in_addresses(words):
+        parts[place] = "other"
+    return parts
 
 
 def _of_penn(word: str, tag: str, tag_after: str) -> PartOfSpeech:
@@ -120,29 +86,6 @@ def _of_penn(word: str, tag: str, tag_after: str) -> PartOfSpeech:
     if tag == "WDT" or (tag == "DT" and small in ("this", "that", "these", "those")):
         return "other" if tag_after.startswith(_BELONGS_TO_NOUN) else "pronoun"
     return _OF_TAG.get(tag, "other")
-
-
-def _spacy() -> SentenceTagger:
-    try:
-        import spacy
-        from spacy.tokens import Doc
-    except ImportError as error:
-        raise UserError(
-            "The tagger 'spacy' needs spaCy: pip install spacy, or take the tagger 'crf'."
-        ) from error
-    english = sorted(name for name in spacy.util.get_installed_models() if name.startswith("en_"))
-    if not english:
-        raise UserError(
-            "spaCy has no English model here: python -m spacy download en_core_web_sm, or take the"
-            " tagger 'crf'."
-        )
-    model = spacy.load(english[0], exclude=["ner", "parser", "lemmatizer", "senter"])
-
-    def read_sentence(words: Sequence[str]) -> list[PartOfSpeech]:
-        read = model(Doc(model.vocab, words=list(words)))
-        return [_OF_UNIVERSAL.get(word.pos_, "other") for word in read]
-
-    return read_sentence
 
 
 # A conditional random field over the words of a sentence (Lafferty, McCallum and Pereira 2001),
@@ -172,24 +115,26 @@ def is_installed() -> bool:
     return find_spec("pycrfsuite") is not None and find_spec(_WEIGHTS_PACKAGE) is not None
 
 
-class RandomField:
-    """Penn treebank tags (NN, VBZ, …) for a sentence in a treebank's words."""
+def penn_tags(words: Sequence[str]) -> list[str]:
+    """Penn treebank tags (NN, VBZ, …), one for each word of a sentence in a treebank's words."""
+    field, _ = _random_field()
+    features = [_features_at(place, words) for place in range(len(words))]
+    return [str(tag) for tag in field.tag(features)]
 
-    def __init__(self) -> None:
-        if not is_installed():
-            raise UserError(
-                "Parts of speech need the packages python-crfsuite and gruut-lang-en: pip install"
-                " 'litotes[analysis]'."
-            )
-        import pycrfsuite
 
-        self._content = _read_weights()  # CRFsuite works on these bytes and does not copy them
-        self._tagger = pycrfsuite.Tagger()
-        self._tagger.open_inmemory(self._content)
+@cache
+def _random_field() -> tuple[Any, bytes]:
+    """CRFsuite's tagger, and the bytes that it works on: it does not copy them."""
+    if not is_installed():
+        raise UserError(
+            "Parts of speech need the packages python-crfsuite and gruut-lang-en: pip install"
+            " 'litotes[analysis]'."
+        )
+    import pycrfsuite
 
-    def tags(self, words: Sequence[str]) -> list[str]:
-        """One tag for each word of a sentence of at least one word."""
-        return self._tagger.tag([_features_at(place, words) for place in range(len(words))])
+    content, field = _read_weights(), pycrfsuite.Tagger()
+    field.open_inmemory(content)
+    return field, content
 
 
 def _read_weights() -> bytes:
@@ -262,9 +207,6 @@ _ADDRESS = re.compile(r"https?\b.*|www\b.*|[@#]\w.*|\S+@\S+\.\w+", re.IGNORECASE
 _CUT_ADDRESS = re.compile(r"https?|www", re.IGNORECASE)
 _JOINS_ADDRESS = re.compile(r"[./:?=&_%#-]+")
 
-# the same words occur again and again
-_cached = lru_cache(maxsize=65_536)
-
 
 @dataclass(frozen=True)
 class TreebankWord:
@@ -274,7 +216,7 @@ class TreebankWord:
     place: int | None
 
 
-@_cached
+@lru_cache(maxsize=65_536)  # the same words occur again and again
 def is_punctuation(word: str) -> bool:
     """Nothing but marks that divide or quote: Unicode's punctuation and the backtick, but not # @ %
     & * and the backslash.
@@ -285,11 +227,6 @@ def is_punctuation(word: str) -> bool:
     )
 
 
-@_cached
-def has_letters(word: str) -> bool:
-    return any(sign.isalpha() for sign in word)
-
-
 def in_addresses(words: Sequence[str]) -> frozenset[int]:
     """The places of words that belong to a URL, an e-mail address, a hashtag or a mention, whole or
     cut at its punctuation.
@@ -298,11 +235,11 @@ def in_addresses(words: Sequence[str]) -> frozenset[int]:
     for place, word in enumerate(words):
         if place in found:
             continue
-        if word in ("#", "@") and place + 1 < len(words) and has_letters(words[place + 1]):
+        if word in ("#", "@") and any(map(str.isalpha, "".join(words[place + 1 : place + 2]))):
             found |= {place, place + 1}
         elif _CUT_ADDRESS.fullmatch(word):
             found |= set(range(place, _end_of_address(words, place)))
-        elif _is_address(word):
+        elif _ADDRESS.fullmatch(word):
             found.add(place)
     return frozenset(found)
 
@@ -314,19 +251,9 @@ def sentences(words: Sequence[str]) -> list[list[TreebankWord]]:
         place_of = {"stem": places[0], "ending": places[-1] if len(places) > 1 else None}
         for role, written in _split(typed):
             found[-1].append(TreebankWord(written, place_of.get(role)))
-        if _ends_sentence(found[-1][-1].written):
+        if _SENTENCE_END.fullmatch(found[-1][-1].written):
             found.append([])
     return [sentence for sentence in found if sentence]
-
-
-@_cached
-def _is_address(word: str) -> bool:
-    return _ADDRESS.fullmatch(word) is not None
-
-
-@_cached
-def _ends_sentence(written: str) -> bool:
-    return _SENTENCE_END.fullmatch(written) is not None
 
 
 def _end_of_address(words: Sequence[str], place: int) -> int:
@@ -380,7 +307,7 @@ def _lower_shouting(words: list[str], place: int) -> str:
     return word if word in _MEANT_IN_CAPITALS and not shouts else word.lower()
 
 
-@_cached
+@lru_cache(maxsize=65_536)
 def _split(typed: str) -> tuple[tuple[str, str], ...]:
     """(role, written): do n't, it 's; and signs on either side, from a tokenizer that cuts at
     blanks alone.
@@ -395,6 +322,3 @@ def _split(typed: str) -> tuple[tuple[str, str], ...]:
     stem, ending = _WITHOUT_APOSTROPHE.get(core.lower(), whole)
     parts = (("sign", before), ("stem", stem), ("ending", ending), ("sign", after))
     return tuple((role, written) for role, written in parts if written)
-
-
-TAGGERS: dict[str, Callable[[], SentenceTagger]] = {"crf": _random_field, "spacy": _spacy}

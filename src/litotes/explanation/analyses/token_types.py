@@ -12,12 +12,12 @@ effective part A⊥, which may be below 0.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from math import nan
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -27,36 +27,21 @@ from litotes.explanation.analyses.analysis import (
     Analysis,
     Number,
     Result,
-    RunningMean,
     Table,
-    by_kind,
-    half_widths,
-    interval,
     kinds_shown,
-    means,
+    named,
 )
 from litotes.explanation.analyses.drawing import (
-    KIND_STYLES,
     Box,
     Canvas,
-    HeadMap,
     MapGroup,
-    Series,
+    add_key,
     draw_series,
     in_rows,
     maps_figure,
-    scale,
 )
-from litotes.explanation.analyses.parts_of_speech import (
-    PartOfSpeech,
-    Tagger,
-    is_installed,
-)
-from litotes.explanation.analyses.parts_of_speech import (
-    tagger as tagger_called,
-)
+from litotes.explanation.analyses.parts_of_speech import PartOfSpeech, is_installed, tag
 from litotes.explanation.observation import KINDS, Observation
-from litotes.model.checkpoint import Model
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -72,11 +57,6 @@ _OF_PART: dict[PartOfSpeech, str] = {
     "verb": "verbs",
 }
 TYPES = (*SPECIAL, *_OF_PART.values())
-
-_NOTHING = 0.001
-"""A smaller difference is not mentioned: where both maps are the same, only rounding is left, and
-that has a narrow interval.
-"""
 
 FEWEST = 5
 """Texts that must have a type before it is compared with others, or all where there are fewer."""
@@ -156,106 +136,40 @@ class TokenTypes(Result):
         known = [(weight, name) for name in names if (weight := weights[name]) is not None]
         return [name for _, name in sorted(known, reverse=True)[:2]]
 
-    def last_layer_changes(self, names: Sequence[str]) -> list[str]:
-        """What [CLS] gives to these types when only effective attention counts."""
-        found = []
-        for name in names:
-            weights = {kind: self.by_type[kind][name] for kind in KINDS}
-            found.append(
-                _change(name, weights, self.difference[name], self.difference_half_width[name])
-            )
-        return [change for change in found if change]
-
-    def all_layers_changes(self, names: Sequence[str]) -> list[str]:
-        """The same, of what the other pieces give over all layers."""
-        found = []
-        for name in names:
-            width = self.over_layers_difference_half_width[name]
-            difference = self.over_layers_difference[name]
-            found.append(_change(name, self.over_layers[name], difference, width))
-        return [change for change in found if change]
-
     def figure(self) -> Figure:
         """What [CLS] gives to each type of piece, and what all others give to [CLS] and [SEP]
         (figures 1, 5 and 6 of the paper).
         """
         groups = []
         for name in SPECIAL:
-            weights = self.from_others[name]
-            maps = tuple(HeadMap(f"To {name}, {kind}", weights[kind]) for kind in self.kinds)
-            unit = "weight, mean over other pieces"
-            groups.append(MapGroup(maps, unit, scale(maps, low=0, high=1)))
+            maps = {f"To {name}, {kind}": self.from_others[name][kind] for kind in self.kinds}
+            groups.append(MapGroup(maps, "weight, mean over other pieces", low=0, high=1))
         top = _KEY - len(self.types) // -_ABREAST * _HEIGHT
         return maps_figure(groups, top=top, draw_above=self._draw_panels, least_width=_WIDTH)
 
     def _draw_panels(self, canvas: Canvas) -> None:
         """A panel for each type by attention head, all on one scale that holds every interval."""
-        boxes = in_rows(len(self.types), Box(0, _KEY, canvas.width, _HEIGHT), abreast=_ABREAST)
-        panels = []
-        for number, (name, box) in enumerate(zip(self.types, boxes, strict=True)):
-            series = {}
-            for kind in self.kinds:
-                values = self.from_first[kind][number]
-                widths = self.from_first_half_width[kind][number]
-                series[kind] = Series(values, widths, KIND_STYLES[kind])
-            ax = canvas.chart(box)
-            draw_series(series, ax, joined=False, most_numbers=12)
-            ax.axhline(0, color="#BBBBBB", linewidth=0.8, zorder=0)
-            ax.set_title(f"{name} (n {self.n_with[name]})", fontsize=9)
-            ax.set_xlabel("attention head", fontsize=8)
-            ax.set_ylabel("weight" if number % _ABREAST == 0 else "", fontsize=8)
-            panels.append(ax)
-        low, high = self._ends()
+        # (kind, type, attention_head)
+        weights = np.array([self.from_first[kind] for kind in self.kinds], np.float64)
+        widths = np.array([self.from_first_half_width[kind] for kind in self.kinds], np.float64)
+        reach = np.nan_to_num(widths)
+        low = min(0.0, np.nanmin(weights - reach))
+        high = max(0.1, np.nanmax(weights + reach))
         margin = 0.05 * (high - low)
-        for ax in panels:
+        boxes = in_rows(len(self.types), Box(0, _KEY, canvas.width, _HEIGHT), abreast=_ABREAST)
+        for number, (name, box) in enumerate(zip(self.types, boxes, strict=True)):
+            title, unit = f"{name} (n {self.n_with[name]})", "" if number % _ABREAST else "weight"
+            ax = canvas.chart(box, title, x="attention head", y=unit)
+            both = zip(weights[:, number], widths[:, number], strict=True)
+            series = dict(zip(self.kinds, both, strict=True))
+            draw_series(series, ax, joined=False, most_numbers=12, legend=False)
+            ax.axhline(0, color="#BBBBBB", linewidth=0.8, zorder=0)
             ax.set_ylim(low - margin, high + margin)
-        handles, labels = ax.get_legend_handles_labels()
-        place: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, 1), "ncols": 2}
-        canvas.figure.legend(handles, labels, frameon=False, fontsize=8, **place)
-
-    def _ends(self) -> tuple[float, float]:
-        """Where the lowest interval of all panels begins and the highest ends."""
-        ends = [0.0, 0.1]
-        for kind in self.kinds:
-            pairs = zip(self.from_first[kind], self.from_first_half_width[kind], strict=True)
-            for value, width in chain.from_iterable(zip(*pair, strict=True) for pair in pairs):
-                if value is not None:
-                    ends += [value - (width or 0.0), value + (width or 0.0)]
-        return min(ends), max(ends)
-
-
-def _change(
-    name: str, weights: Mapping[str, Number], difference: Number, half_width: Number
-) -> str:
-    """How much less or more a type gets when only effective attention counts; empty for a type
-    that no text has.
-    """
-    standard, effective = weights["standard"], weights["effective"]
-    if standard is None or effective is None or difference is None:
-        return ""
-    if half_width is None:  # one text says nothing about others
-        return f"{name} {effective:.3f} (standard {standard:.3f})"
-    size = interval(abs(difference), half_width)
-    if abs(difference) <= max(half_width, _NOTHING):
-        return f"{name} as much ({standard:.3f}, difference {size})"
-    direction = "less" if difference > 0 else "more"
-    return f"{name} {size} {direction} ({standard:.3f} to {effective:.3f})"
+        add_key(canvas.figure, ax, loc="upper center", bbox_to_anchor=(0.5, 1))
 
 
 class TokenTypesAnalysis(Analysis):
-    """What [CLS] weighs in the last layer: [CLS], [SEP], punctuation, nouns, pronouns, verbs.
-
-    tagger: `crf`, or `spacy` with a model of the user's own.
-    """
-
-    def __init__(self, model: Model, *, tagger: str = "crf") -> None:
-        super().__init__(model)
-        self.tag = tagger_called(tagger)
-        self.from_first = by_kind(len(TYPES), self.shape[1])
-        self.by_type, self.difference = by_kind(len(TYPES)), RunningMean(len(TYPES))
-        self.from_others = {name: by_kind(*self.shape) for name in SPECIAL}
-        self.over_layers = {name: by_kind() for name in SPECIAL}
-        self.over_layers_difference = {name: RunningMean() for name in SPECIAL}
+    """What [CLS] weighs in the last layer: [CLS], [SEP], punctuation, nouns, pronouns, verbs."""
 
     @classmethod
     def missing_package(cls) -> str | None:
@@ -263,22 +177,30 @@ class TokenTypesAnalysis(Analysis):
             return None
         return "needs the weights of a tagger: pip install 'litotes[analysis]'"
 
-    def add(self, observation: Observation) -> None:
-        self.n_texts += 1
-        places = places_by_type(observation.read, self.tag)
-        weights = {}
-        for kind, maps in observation.maps.items():
-            weights[kind] = self._from_first(observation.layers[-1], maps[-1], places)
-            self.from_first[kind].add(weights[kind])
-            self.by_type[kind].add(weights[kind].nanmean(-1))
-        self.difference.add((weights["standard"] - weights["effective"]).nanmean(-1))
+    def measure(self, observation: Observation) -> dict[str, Any]:
+        places = places_by_type(observation.read)
+        last, maps = observation.layers[-1], observation.maps
+        from_first = {kind: self._from_first(last, maps[-1][kind], places) for kind in KINDS}
+        from_others, over_layers, over_layers_difference = {}, {}, {}
         for name in SPECIAL:
-            for kind, maps in observation.maps.items():
-                weights[kind] = self._from_others(observation, maps, places[name])
-                self.from_others[name][kind].add(weights[kind])
-                self.over_layers[name][kind].add(weights[kind].nanmean())
-            difference = (weights["standard"] - weights["effective"]).nanmean()
-            self.over_layers_difference[name].add(difference)
+            both = zip(observation.layers, maps, strict=True)
+            weights = self.by_head(
+                observation, [_from_others(view, one, places[name]) for view, one in both]
+            )
+            from_others[name] = weights
+            over_layers[name] = {kind: table.nanmean() for kind, table in weights.items()}
+            difference = weights["standard"] - weights["effective"]
+            over_layers_difference[name] = difference.nanmean()
+        by_type = {kind: given.nanmean(-1) for kind, given in from_first.items()}
+        difference = (from_first["standard"] - from_first["effective"]).nanmean(-1)
+        return {
+            "from_first": from_first,
+            "by_type": {kind: named(TYPES, given) for kind, given in by_type.items()},
+            "difference": named(TYPES, difference),
+            "from_others": from_others,
+            "over_layers": over_layers,
+            "over_layers_difference": over_layers_difference,
+        }
 
     def _from_first(
         self, view: TextAttention, maps: Tensor, places: Mapping[str, Sequence[int]]
@@ -288,45 +210,29 @@ class TokenTypesAnalysis(Analysis):
         (type, attention_head)
         """
         given = maps[:, view.origin == 0].squeeze(1)  # (attention_head, key)
-        found = torch.full((len(TYPES), self.shape[1]), math.nan, dtype=torch.float64)
+        found = torch.full((len(TYPES), self.shape[1]), nan, dtype=torch.float64)
         for row, name in zip(found, TYPES, strict=True):
             row[list(view.heads)] = _largest(given, _at(view, places[name])).double().cpu()
         return found
 
-    def _from_others(
-        self, observation: Observation, maps: Sequence[Tensor], places: Sequence[int]
-    ) -> Tensor:
-        """The mean over all other pieces of the largest weight they give to the pieces at `places`.
-
-        (layer, attention_head)
-        """
-        values = []
-        for view, weights in zip(observation.layers, maps, strict=True):
-            targets = _at(view, places)
-            others = ~targets & (view.origin >= 0)  # a fused piece is not a piece of the text
-            values.append(_largest(weights[:, others], targets).mean(-1))
-        return self.by_head(observation, values)
-
     def result(self) -> TokenTypes:
-        n_with = self.by_type["standard"].n.long().tolist()
-        return TokenTypes(
-            n_texts=self.n_texts,
-            types=TYPES,
-            from_first=means(self.from_first),
-            from_first_half_width=half_widths(self.from_first),
-            by_type=means(self.by_type, TYPES),
-            by_type_half_width=half_widths(self.by_type, TYPES),
-            n_with=dict(zip(TYPES, n_with, strict=True)),
-            difference=means(self.difference, TYPES),
-            difference_half_width=half_widths(self.difference, TYPES),
-            from_others=means(self.from_others),
-            over_layers=means(self.over_layers),
-            over_layers_difference=means(self.over_layers_difference),
-            over_layers_difference_half_width=half_widths(self.over_layers_difference),
-        )
+        n_with = {name: int(one.n) for name, one in self.means["by_type"]["standard"].items()}
+        return self.means_as(TokenTypes, types=TYPES, n_with=n_with)
 
 
-def places_by_type(read: ReadText, tag: Tagger) -> dict[str, list[int]]:
+def _from_others(
+    view: TextAttention, maps: Mapping[str, Tensor], places: Sequence[int]
+) -> dict[str, Tensor]:
+    """The mean over all other pieces of the largest weight they give to the pieces at `places`.
+
+    {kind: (attention_head,)}
+    """
+    targets = _at(view, places)
+    others = ~targets & (view.origin >= 0)  # a fused piece is not a piece of the text
+    return {kind: _largest(weights[:, others], targets).mean(-1) for kind, weights in maps.items()}
+
+
+def places_by_type(read: ReadText) -> dict[str, list[int]]:
     """Where in a text the pieces of every type stand: special pieces, and the first piece of every
     word.
 
@@ -357,4 +263,4 @@ def _largest(weights: Tensor, keys: Tensor) -> Tensor:
     """The largest weight that falls on one of the keys, (…, key) → (…); NaN where there is none."""
     if keys.any():
         return weights[..., keys].amax(-1)
-    return torch.full_like(weights[..., 0], math.nan)
+    return torch.full_like(weights[..., 0], nan)

@@ -5,33 +5,22 @@ Nespolo et al., "Figurative Language Understanding", appendix D.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
+from torch import Tensor
 
-from litotes.explanation.analyses.analysis import (
-    Analysis,
-    Number,
-    Result,
-    RunningMean,
-    Table,
-    half_widths,
-    is_plain_mark,
-    means,
-)
+from litotes.explanation.analyses.analysis import Analysis, Number, Result, Table, is_plain_mark
 from litotes.explanation.analyses.drawing import (
     Box,
-    HeadMap,
     MapGroup,
     NamedMean,
-    Series,
     draw_group,
-    draw_ranking,
     draw_series,
-    label_width,
+    in_rows,
     new_canvas,
     ranking_height,
 )
@@ -92,25 +81,21 @@ class Traces(Result):
         """The share of pieces every layer sees, the attention heads it uses, and the words that
         leave first and last.
         """
-        group = MapGroup((HeadMap("Attention heads in use", self.heads),), "share of texts", (0, 1))
+        group = MapGroup({"Attention heads in use": self.heads}, "share of texts", low=0, high=1)
         bottom = ranking_height(len(self.first_to_leave)) if self.ranks_words else 0.0
         canvas = new_canvas(_LEFT + group.width, group.height + bottom)
-        ax = canvas.chart(Box(0, 0, _LEFT, group.height))
-        draw_series({"kept": Series(self.kept, self.kept_half_width)}, ax)
+        box = Box(0, 0, _LEFT, group.height)
+        ax = canvas.chart(box, x="layer", y="share of pieces seen")
+        draw_series({"kept": (self.kept, self.kept_half_width)}, ax)
         ax.set_ylim(0, 1.05)
-        ax.set_xlabel("layer", fontsize=8)
-        ax.set_ylabel("share of pieces seen", fontsize=8)
         draw_group(group, canvas, left=_LEFT, top=0)
-        lists = {"First to leave": self.first_to_leave, "Last to leave": self.last_to_leave}
-        half = canvas.width / 2
-        for number, (title, words) in enumerate(lists.items() if self.ranks_words else ()):
-            stays = [NamedMean(word.word, word.share, note=f"n {word.n}") for word in words]
-            box = Box(number * half, group.height, half, bottom)
-            ax = canvas.chart(box, left=label_width(stays))
-            draw_ranking(stays, ax)
-            ax.set_xlim(-0.02, 1.02)
-            ax.set_title(title, fontsize=9)
-            ax.set_xlabel("share of the layers that see the word", fontsize=8)
+        if self.ranks_words:
+            lists = {"First to leave": self.first_to_leave, "Last to leave": self.last_to_leave}
+            boxes = in_rows(2, Box(0, group.height, canvas.width, bottom), abreast=2)
+            for box, (title, words) in zip(boxes, lists.items(), strict=True):
+                stays = [NamedMean(word.word, word.share, note=f"n {word.n}") for word in words]
+                unit = "share of the layers that see the word"
+                canvas.ranking(box, title, stays, x=unit).set_xlim(-0.02, 1.02)
         return canvas.figure
 
 
@@ -119,36 +104,34 @@ class TraceAnalysis(Analysis):
 
     def __init__(self, model: Model) -> None:
         super().__init__(model)
-        self.kept, self.heads = RunningMean(self.shape[0]), RunningMean(*self.shape)
-        # {word: [occurrences, sum of the shares of layers that saw it]}
-        self.stays: defaultdict[str, list[float]] = defaultdict(lambda: [0, 0.0])
+        # of each word its occurrences, and the shares of layers that saw it, added up
+        self.n: Counter[str] = Counter()
+        self.stays: dict[str, float] = {}
 
-    def add(self, observation: Observation) -> None:
-        self.n_texts += 1
+    def measure(self, observation: Observation) -> dict[str, Tensor]:
         trace, n_layers = trace_of(observation), self.shape[0]
-        self.kept.add(torch.tensor([sum(row) / len(row) for row in trace.seen]))
-        used = torch.zeros(self.shape)
-        for layer, heads in enumerate(trace.heads):
-            used[layer, list(heads)] = 1.0
-        self.heads.add(used)
         # how many layers see each piece
         seen = [n_layers if left is None else left + 1 for left in trace.left_after]
         for word in observation.read.words:
-            stay = self.stays[word.written.casefold()]
-            stay[0] += 1
-            stay[1] += max(seen[piece] for piece in word.pieces) / n_layers
+            spelling = word.written.casefold()
+            self.n[spelling] += 1
+            share = max(seen[piece] for piece in word.pieces) / n_layers
+            self.stays[spelling] = self.stays.get(spelling, 0.0) + share
+        there = [{"heads": torch.ones(len(view.heads))} for view in observation.layers]
+        return {
+            "kept": torch.tensor(trace.seen).double().mean(-1),
+            "heads": self.by_head(observation, there)["heads"].nan_to_num(0.0),
+        }
 
     def result(self) -> Traces:
-        words = []
-        for word, (n, total) in self.stays.items():
-            if n >= FEWEST and not is_plain_mark(word):
-                words.append(WordStay(word, total / n, int(n)))
+        words = [
+            WordStay(word, self.stays[word] / n, n)
+            for word, n in self.n.items()
+            if n >= FEWEST and not is_plain_mark(word)
+        ]
         words.sort(key=lambda one: (one.share, one.word))
-        return Traces(
-            n_texts=self.n_texts,
-            kept=means(self.kept),
-            kept_half_width=half_widths(self.kept),
-            heads=means(self.heads),
+        return self.means_as(
+            Traces,
             first_to_leave=tuple(words[: min(N_WORDS, ceil(len(words) / 2))]),
             last_to_leave=tuple(words[::-1][: min(N_WORDS, len(words) // 2)]),
         )
