@@ -52,7 +52,7 @@ from litotes.training.pretraining.language_model import (
     family_tensors,
     load_heads,
 )
-from litotes.training.pretraining.masking import MaskedText, Masker, find_mask, pack_masked
+from litotes.training.pretraining.masking import Masker, find_mask, read_masked
 from litotes.training.pretraining.texts import (
     TOKENIZER,
     Blocks,
@@ -61,10 +61,10 @@ from litotes.training.pretraining.texts import (
     make_blocks,
     open_store,
     store_key,
-    train_wordpiece,
     write_store,
 )
 from litotes.training.recipe import TRAINED, PretrainRecipe
+from litotes.training.vocabularies import train_wordpiece
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -120,30 +120,28 @@ class MaskedLanguage(Objective):
         # every process draws all, so that all agree on what is chosen
         seed = derive_seed(self.seed, "mask", step)
         texts = read_masked(self.reader, self.masker, batch, seed=seed)
-        n_chosen = max(sum(len(text.places) for text in texts), 1)
-        n_pairs = max(sum(text.follows != MISSING for text in texts), 1)
-        own, weight = self.share(range(len(texts)))
-        for part in self.divide(own, [len(text.ids) for text in texts]):
-            masked = pack_masked([texts[number] for number in part], self.device)
+        n_chosen = max(len(texts.targets), 1)
+        n_pairs = max(int((texts.follows != MISSING).sum()), 1)
+        own, weight = self.share(range(len(texts.lengths)))
+        for part in self.divide(own, texts.lengths):
+            masked = texts.pack(part, self.device)
             with self.autocast():
-                guesses = self.language_model(masked)
-            loss = (
-                functional.cross_entropy(guesses.pieces.float(), masked.targets, reduction="sum")
-                / n_chosen
-            )
-            if guesses.follows is not None:
-                follows = functional.cross_entropy(
-                    guesses.follows.float(), masked.follows, ignore_index=MISSING, reduction="sum"
+                pieces, follows = self.language_model(masked)
+            asked = [(pieces, masked.targets, n_chosen)]
+            if follows is not None:
+                asked.append((follows, masked.follows, n_pairs))
+            losses = [
+                functional.cross_entropy(
+                    logits.float(), wanted, ignore_index=MISSING, reduction="sum"
                 )
-                loss = loss + follows / n_pairs
-            yield [weight * loss]
+                / n
+                for logits, wanted, n in asked
+            ]
+            yield [weight * sum(losses[1:], losses[0])]
 
     def judge(self, state: RunState) -> dict[str, float]:
         self.set_progress(state.step / self.n_steps)
-        found = self.held_out.measure(self.language_model)
-        line = {"perplexity": found.perplexity, "accuracy": found.accuracy}
-        pairs = found.next_sentence
-        return line if pairs is None else line | {"next_sentence": pairs}
+        return self.held_out.measure(self.language_model)[0]
 
     def epoch_of(self, state: RunState) -> int:
         return (state.step - 1) // self.steps_a_pass + 1
@@ -153,15 +151,6 @@ class MaskedLanguage(Objective):
 
     def describe(self, line: Mapping[str, Any]) -> str:
         return f"held-out perplexity {line['perplexity']:.2f}"
-
-
-def read_masked(
-    reader: Reader, masker: Masker, places: Sequence[int], *, seed: int
-) -> list[MaskedText]:
-    """Blocks with pieces to guess; the same for the same seed."""
-    generator = torch.Generator().manual_seed(seed)
-    texts = [reader.read(place, generator) for place in places]
-    return masker.mask_texts(texts, generator)
 
 
 class PretrainCourse(Course):
@@ -258,10 +247,15 @@ class PretrainCourse(Course):
             return self.tokenizer
         if scratch.tokenizer != TRAINED:
             return load_tokenizer(scratch.tokenizer)
+
+        def read() -> Iterator[str]:
+            for number, line in enumerate(self.texts):
+                if number % _BETWEEN_REPORTS == 0:
+                    watch("learning a tokenizer", number, number, "texts read")
+                yield line.text
+
         content = train_wordpiece(
-            _WatchedTexts(self.texts, watch),
-            n_vocabulary=scratch.n_vocabulary,
-            lower_case=scratch.lower_case,
+            read, n_vocabulary=scratch.n_vocabulary, lower_case=scratch.lower_case
         )
         file = Path("tokenizer.json")
         return PieceTokenizer(file, max_pieces=scratch.n_positions, content=content.encode())
@@ -293,7 +287,7 @@ class PretrainCourse(Course):
                 f" {spec.weighting!r} in `litotes train` too. transformers knows softmax alone and"
                 " would compute something else."
             )
-        scores = self.held_out.score(self.held_out.measure(self.model)) | {
+        scores = self.held_out.score(self.model) | {
             "history": state.history,
             "texts": {"learned_from": len(learned), "held_out": len(held)},
             "pieces": {"learned_from": learned.n_pieces, "held_out": held.n_pieces},
@@ -324,19 +318,6 @@ class PretrainCourse(Course):
         super().clear(folder)
         if (folder / TEXTS).exists():
             remove_folder(folder / TEXTS)
-
-
-class _WatchedTexts:
-    """The texts alone, as often as they are asked for."""
-
-    def __init__(self, texts: Texts, watch: Watch) -> None:
-        self._texts, self._watch = texts, watch
-
-    def __iter__(self) -> Iterator[str]:
-        for number, line in enumerate(self._texts):
-            if number % _BETWEEN_REPORTS == 0:
-                self._watch("learning a tokenizer", number, number, "texts read")
-            yield line.text
 
 
 def scratch_spec(recipe: PretrainRecipe, tokenizer: PieceTokenizer) -> EncoderSpec:

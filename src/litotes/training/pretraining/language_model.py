@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ from litotes.encoder.packing import batches_without_gradients
 from litotes.encoder.pretrained import extra_tensors, normalise_names, to_family_tensors
 from litotes.evaluation.scores import N_RESAMPLES, interval
 from litotes.kernels.encode import encode
-from litotes.training.pretraining.masking import MaskedBatch, MaskedText, pack_masked
+from litotes.training.pretraining.masking import MaskedBatch, MaskedTexts
 
 
 @dataclass(frozen=True)
@@ -94,21 +94,16 @@ def architecture_of(family: str, *, next_sentence: bool) -> str:
 #     p(follows) = softmax(V tanh(U h₀ + u) + v)     h₀: the state of [CLS]
 #
 # Devlin et al. 2019 (arXiv 1810.04805), §3.1; Liu et al. 2019 (arXiv 1907.11692). Only chosen
-# pieces
-# go through the output layer: its product with the whole vocabulary is what costs.
+# pieces go through the output layer: its product with the whole vocabulary is what costs.
 
 SPREAD = 0.02
 """The standard deviation of new weights."""
 
 
-@dataclass(frozen=True)
-class Guesses:
-    """Logits of the chosen pieces (chosen piece, piece of the vocabulary), and of whether the
-    second text of each pair follows (text, 2).
-    """
-
-    pieces: Tensor
-    follows: Tensor | None
+Guesses = tuple[Tensor, Tensor | None]
+"""Logits of the chosen pieces (chosen piece, piece of the vocabulary), and of whether the second
+text of each pair follows (text, 2); None: that is not asked.
+"""
 
 
 class OutputLayer(nn.Module):
@@ -169,9 +164,9 @@ class LanguageModel(nn.Module):
         embeddings = self.encoder.embeddings.piece.weight
         pieces = self.heads["output"](hidden[masked.places], embeddings)
         if not self.next_sentence:
-            return Guesses(pieces, None)
+            return pieces, None
         firsts = hidden[masked.batch.layout.starts]  # (text, width)
-        return Guesses(pieces, self.heads["next_sentence"](firsts))
+        return pieces, self.heads["next_sentence"](firsts)
 
 
 def draw_weights(module: nn.Module) -> None:
@@ -253,103 +248,77 @@ def _of_layers(prefix: str, **layers: str) -> dict[str, str]:
 # tokenizer on the same texts; it is not the perplexity of a model that reads from left to right.
 
 
-@dataclass(frozen=True)
-class Measurement:
-    """The losses of the chosen pieces, summed by text (text,), and how many were guessed right.
-
-    next_sentence: accuracy of what follows what, None where it is not asked.
-    """
-
-    losses: Floats
-    n_pieces: int
-    n_right: int
-    n_pairs: int
-    n_pairs_right: int
-
-    @property
-    def perplexity(self) -> float:
-        return float(np.exp(self.losses.sum() / self.n_pieces))
-
-    @property
-    def accuracy(self) -> float:
-        return self.n_right / self.n_pieces
-
-    @property
-    def next_sentence(self) -> float | None:
-        return self.n_pairs_right / self.n_pairs if self.n_pairs else None
-
-
 class HeldOut:
     """Masked texts that stay the same for a whole run.
 
     counts: how often each piece occurs in the texts learned from. (piece of the vocabulary,)
     """
 
-    def __init__(self, texts: Sequence[MaskedText], counts: Counts) -> None:
-        self.texts = texts
-        self.n_chosen = np.array([len(text.places) for text in texts])  # (text,)
-        if not self.n_chosen.any():
+    def __init__(self, texts: MaskedTexts, counts: Counts) -> None:
+        self.texts, targets = texts, texts.targets.numpy()
+        if not len(targets):
             raise UserError(
                 "The held-out texts are so few that no piece of them was chosen. Give more texts,"
                 " or raise data.held_out."
             )
-        targets = torch.cat([text.targets for text in texts]).numpy()
+        self.n_pieces = len(targets)
         # one more of each: a piece may be new
         shares = (counts + 1) / (counts.sum() + len(counts))  # (piece of the vocabulary,)
         self.unigram = float(np.exp(-np.log(shares[targets]).mean()))
 
-    def measure(self, model: LanguageModel) -> Measurement:
-        """In evaluation mode, without gradients, in float32."""
+    def measure(self, model: LanguageModel) -> tuple[dict[str, float], Floats]:
+        """Perplexity, accuracy and, where it is asked, that of what follows what; and the losses of
+        the chosen pieces, summed by text (text,). In evaluation mode, in float32.
+        """
         model.eval()
-        device = model.encoder.device
-        lengths = [len(text.ids) for text in self.texts]
-        losses, counts = [], np.zeros(3, dtype=np.int64)
+        device, texts = model.encoder.device, self.texts
+        losses, n_right, follows_right = [], 0, []
         with torch.no_grad():
-            for places in batches_without_gradients(lengths, device):
-                masked = pack_masked([self.texts[place] for place in places], device)
-                guesses = model(masked)
-                losses.append(_losses_by_text(guesses, masked).double().cpu().numpy())
-                counts += _count_right(guesses, masked)
-        return Measurement(np.concatenate(losses), int(self.n_chosen.sum()), *counts.tolist())
+            for places in batches_without_gradients(texts.lengths, device):
+                masked = texts.pack(places, device)
+                pieces, follows = model(masked)
+                losses.append(_losses_by_text(pieces, masked).double().cpu().numpy())
+                n_right += int((pieces.argmax(-1) == masked.targets).sum())
+                if follows is not None:
+                    is_right = follows.argmax(-1) == masked.follows
+                    follows_right += is_right[masked.follows != MISSING].tolist()
+        by_text = np.concatenate(losses)
+        perplexity = float(np.exp(by_text.sum() / self.n_pieces))
+        found = {"perplexity": perplexity, "accuracy": n_right / self.n_pieces}
+        if follows_right:
+            found["next_sentence"] = sum(follows_right) / len(follows_right)
+        return found, by_text
 
-    def score(self, found: Measurement) -> dict[str, Any]:
-        """A measurement with what is needed to judge it.
+    def score(self, model: LanguageModel) -> dict[str, Any]:
+        """The same with what is needed to judge it.
 
         interval: 95 % bootstrap interval of the perplexity, over texts. unigram: the perplexity of
         guessing each piece by how common it is in the texts learned from.
         """
+        found, losses = self.measure(model)
         return {
-            "n_texts": len(self.texts),
-            "n_pieces": found.n_pieces,
-            "perplexity": found.perplexity,
-            "interval": self._interval(found.losses),
+            "n_texts": len(losses),
+            "n_pieces": self.n_pieces,
+            "perplexity": found["perplexity"],
+            "interval": self._interval(losses),
             "unigram": self.unigram,
-            "accuracy": found.accuracy,
-            "next_sentence": found.next_sentence,
+            "accuracy": found["accuracy"],
+            "next_sentence": found.get("next_sentence"),
         }
 
     def _interval(self, losses: Floats) -> tuple[float, float]:
         """Texts are drawn with replacement."""
-        generator = np.random.default_rng(0)
-        found = np.empty(N_RESAMPLES)
+        generator, found = np.random.default_rng(0), np.empty(N_RESAMPLES)
+        n_chosen = np.array([int(own[-1].sum()) for own in self.texts.by_text])  # (text,)
         for number in range(N_RESAMPLES):
             drawn = generator.integers(len(losses), size=len(losses))
-            found[number] = losses[drawn].sum() / max(self.n_chosen[drawn].sum(), 1)
+            found[number] = losses[drawn].sum() / max(n_chosen[drawn].sum(), 1)
         return interval(np.exp(found))
 
 
-def _losses_by_text(guesses: Guesses, masked: MaskedBatch) -> Tensor:
+def _losses_by_text(pieces: Tensor, masked: MaskedBatch) -> Tensor:
     """(text,)"""
-    losses = functional.cross_entropy(guesses.pieces.float(), masked.targets, reduction="none")
-    by_text = torch.zeros(masked.batch.layout.n_texts, device=losses.device)
-    return by_text.index_add(0, masked.texts, losses)
-
-
-def _count_right(guesses: Guesses, masked: MaskedBatch) -> list[int]:
-    """Pieces guessed right, pairs, pairs guessed right."""
-    n_right = int((guesses.pieces.argmax(-1) == masked.targets).sum())
-    if guesses.follows is None:
-        return [n_right, 0, 0]
-    is_pair = masked.follows != MISSING
-    is_right = guesses.follows.argmax(-1) == masked.follows
-    return [n_right, int(is_pair.sum()), int((is_pair & is_right).sum())]
+    losses = functional.cross_entropy(pieces.float(), masked.targets, reduction="none")
+    layout = masked.batch.layout
+    by_text = torch.zeros(layout.n_texts, device=losses.device)
+    return by_text.index_add(0, layout.texts[masked.places], losses)

@@ -10,33 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Generator, Tensor
 
 from litotes.core.errors import UserError
 from litotes.encoder.layout import Batch, Layout
 from litotes.encoder.tokenizer import PieceTokenizer
-from litotes.training.pretraining.texts import FramedText
+from litotes.training.pretraining.texts import FramedText, Reader
 from litotes.training.recipe import ObjectiveSettings
 
 MASKS = ("[MASK]", "<mask>")
-
-
-@dataclass(frozen=True)
-class MaskedText:
-    """A text as the encoder reads it, and what it must guess.
-
-    ids, segments: (piece,); places, targets: (chosen piece,); follows: of a pair, or MISSING.
-    """
-
-    ids: Tensor
-    segments: Tensor
-    places: Tensor
-    targets: Tensor
-    follows: int
 
 
 @dataclass(frozen=True)
@@ -44,51 +30,79 @@ class MaskedBatch:
     """Masked texts laid end to end, on a device.
 
     places: of the chosen pieces among all pieces; targets: what they were. (chosen piece,)
-    texts: which text each is of. (chosen piece,) follows: (text,)
+    follows: of each pair FOLLOWS or RANDOM, else MISSING. (text,)
     """
 
     batch: Batch
     places: Tensor
     targets: Tensor
-    texts: Tensor
     follows: Tensor
+
+
+@dataclass(frozen=True)
+class MaskedTexts:
+    """Texts with pieces to guess, laid end to end, on the CPU.
+
+    columns: what each piece is, what is shown in its place, its segment, and whether it is chosen,
+    (4, piece). lengths: of the texts. follows: (text,)
+    """
+
+    columns: Tensor
+    lengths: tuple[int, ...]
+    follows: Tensor
+
+    @cached_property
+    def by_text(self) -> tuple[Tensor, ...]:
+        """The columns of each text."""
+        return self.columns.split(self.lengths, dim=1)
+
+    @property
+    def targets(self) -> Tensor:
+        """What the chosen pieces are. (chosen piece,)"""
+        ids, _, _, chosen = self.columns
+        return ids[chosen > 0]
+
+    def pack(self, places: Sequence[int], device: torch.device) -> MaskedBatch:
+        """One batch of the texts at these places."""
+        own = torch.cat([self.by_text[place] for place in places], dim=1)
+        ids, shown, segments, chosen = own
+        (guessed,) = chosen.nonzero(as_tuple=True)
+        together = (shown, segments, guessed, ids[guessed], self.follows[list(places)])
+        pieces, segments, *rest = (tensor.to(device, non_blocking=True) for tensor in together)
+        layout = Layout.of([self.lengths[place] for place in places], device)
+        return MaskedBatch(Batch(pieces, segments, layout), *rest)
 
 
 class Masker:
     """Chooses pieces and replaces them."""
 
     def __init__(self, tokenizer: PieceTokenizer, settings: ObjectiveSettings) -> None:
-        self.settings = settings
-        self.mask = find_mask(tokenizer)
-        numbers = np.arange(tokenizer.n_vocabulary)
-        self.is_special = np.isin(numbers, list(tokenizer.meaningless))  # (piece of vocabulary,)
-        self.ordinary = torch.tensor(numbers[~self.is_special])
+        self.settings, self.mask = settings, find_mask(tokenizer)
+        self.is_special = torch.zeros(tokenizer.n_vocabulary, dtype=torch.bool)  # (vocabulary,)
+        self.is_special[list(tokenizer.meaningless)] = True
+        (self.ordinary,) = (~self.is_special).nonzero(as_tuple=True)
         if not len(self.ordinary):
             raise UserError("The tokenizer has no pieces that mean something. Choose another.")
 
-    def mask_texts(self, texts: Sequence[FramedText], generator: Generator) -> list[MaskedText]:
+    def mask_texts(self, texts: Sequence[FramedText], generator: Generator) -> MaskedTexts:
         """The texts with pieces to guess; what is drawn depends on the generator alone."""
-        ids = torch.tensor(np.concatenate([text.ids for text in texts]))  # (piece,)
-        continues = np.concatenate([text.continues for text in texts])
+        columns = np.concatenate([text.columns for text in texts], axis=1)
+        ids, continues, segments = torch.from_numpy(columns)
         chosen = self._choose(ids, continues, generator)
         shown = torch.where(chosen, self._replacements(ids, generator), ids)
-        split = [one.split([len(text.ids) for text in texts]) for one in (ids, shown, chosen)]
-        masked = []
-        for text, own, own_shown, own_chosen in zip(texts, *split, strict=True):
-            (places,) = own_chosen.nonzero(as_tuple=True)
-            segments = torch.tensor(text.segments)
-            masked.append(MaskedText(own_shown, segments, places, own[places], text.follows))
-        return masked
+        return MaskedTexts(
+            torch.stack([ids, shown, segments, chosen]),
+            tuple(text.columns.shape[1] for text in texts),
+            torch.tensor([text.follows for text in texts]),
+        )
 
-    def _choose(self, ids: Tensor, continues: NDArray[np.bool_], generator: Generator) -> Tensor:
+    def _choose(self, ids: Tensor, continues: Tensor, generator: Generator) -> Tensor:
         """Whether each piece is to be guessed. (piece,)"""
-        n_units = len(ids)
-        unit = torch.arange(n_units)
+        unit = torch.arange(len(ids))
         if self.settings.whole_words:
-            unit = torch.tensor(~continues).cumsum(0) - 1
-            n_units = int(unit[-1]) + 1
-        is_drawn = torch.rand(n_units, generator=generator) < self.settings.share
-        return is_drawn[unit] & ~torch.tensor(self.is_special[ids.numpy()])
+            unit = (1 - continues).cumsum(0) - 1
+        is_drawn = torch.rand(int(unit[-1]) + 1, generator=generator) < self.settings.share
+        return is_drawn[unit] & ~self.is_special[ids]
 
     def _replacements(self, ids: Tensor, generator: Generator) -> Tensor:
         """What would stand in place of each piece. (piece,)"""
@@ -100,32 +114,19 @@ class Masker:
         return torch.where(is_masked, self.mask, replaced)
 
 
+def read_masked(reader: Reader, masker: Masker, places: Sequence[int], *, seed: int) -> MaskedTexts:
+    """Blocks with pieces to guess; the same for the same seed."""
+    generator = Generator().manual_seed(seed)
+    texts = [reader.read(place, generator) for place in places]
+    return masker.mask_texts(texts, generator)
+
+
 def find_mask(tokenizer: PieceTokenizer) -> int:
     """The number of the mask."""
-    for written in MASKS:
-        number = tokenizer.find_piece(written)
+    for number in map(tokenizer.find_piece, MASKS):
         if number is not None:
             return number
     raise UserError(
         f"The tokenizer has no mask ({' or '.join(MASKS)}), so that nothing can be hidden. Choose"
         " an encoder that was pretrained with one, or start with [model.scratch]."
     )
-
-
-def pack_masked(texts: Sequence[MaskedText], device: torch.device) -> MaskedBatch:
-    """One batch of the texts in order."""
-    layout = Layout.of([len(text.ids) for text in texts], device)
-    n_chosen = torch.tensor([len(text.places) for text in texts])
-    starts = torch.tensor([0, *layout.lengths[:-1]]).cumsum(0)
-    of_text = torch.arange(len(texts)).repeat_interleave(n_chosen)  # (chosen piece,)
-    places = torch.cat([text.places for text in texts]) + starts[of_text]
-    together = (
-        torch.cat([text.ids for text in texts]),
-        torch.cat([text.segments for text in texts]),
-        places,
-        torch.cat([text.targets for text in texts]),
-        of_text,
-        torch.tensor([text.follows for text in texts]),
-    )
-    pieces, segments, *chosen = (tensor.to(device, non_blocking=True) for tensor in together)
-    return MaskedBatch(Batch(pieces, segments, layout), *chosen)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
-from itertools import islice
+from itertools import chain, filterfalse, islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 from torch import Generator
 
 from litotes.core.errors import UserError
@@ -23,7 +20,7 @@ from litotes.core.numbers import counted
 from litotes.core.progress import Watch
 from litotes.core.registry import unknown_name
 from litotes.core.storage import MANIFEST, sha256_of, write_folder
-from litotes.core.values import MISSING
+from litotes.core.values import MISSING, Example
 from litotes.data.corpus import text_key
 from litotes.data.sources import SOURCES, load, options_of
 from litotes.data.tables import kind_of, read_rows
@@ -56,32 +53,49 @@ class Texts:
         self.notes: list[str] = []
         if not settings.sources:
             raise UserError("data.source is empty: name a file or a source.")
-        self.files = [source for source in settings.sources if _is_file(source)]
-        for source in self.files:
+        for source in filter(_is_file, settings.sources):
             self._check_file(source)
-        self.corpus_sources = [source for source in settings.sources if not _is_file(source)]
 
     def __iter__(self) -> Iterator[Line]:
         document = 0
-        for source in self.files:
-            for line in self._read_file(source, document):
-                document = line.document + 1
-                yield line
-        for whole, key in self._corpus_texts:
-            for text in self._lines(whole):
+        for found in chain(self._file_lines(), self._corpus_lines()):
+            if found is None:
+                document += 1
+            else:
+                text, key = found
                 yield Line(text, document, key)
-            document += 1
+
+    def _file_lines(self) -> Iterator[tuple[str, str] | None]:
+        """Lines with their keys; None: a document ends."""
+        for source in filter(_is_file, self.settings.sources):
+            path, column = _path_of(source), options_of(source).get("text", COLUMN)
+            is_plain = kind_of(path) == ".txt"
+            for row in read_rows(path, needs=(column,)):
+                if not is_plain or row.values[column].strip():
+                    text = row.text(column)
+                    for line in [text] if is_plain else self._lines(text):
+                        yield line, text_key(line)
+                    if is_plain:
+                        continue
+                yield None
+            yield None
+
+    def _corpus_lines(self) -> Iterator[tuple[str, str] | None]:
+        for text, key in self._corpus_texts:
+            yield from ((line, key) for line in self._lines(text))
+            yield None
 
     @cached_property
     def _corpus_texts(self) -> list[tuple[str, str]]:
         """The different training texts of the corpora, with their keys."""
         found: dict[str, tuple[str, str]] = {}
         n_texts = 0
-        for source in self.corpus_sources:
-            for text, group in self._corpus_rows(source):
-                n_texts += 1
-                key = text_key(text)
-                found.setdefault(key, (text, group or key))
+        for source in filterfalse(_is_file, self.settings.sources):
+            for example in self._training_texts(source):
+                for text in filter(None, (example.text, example.pair)):
+                    n_texts += 1
+                    key = text_key(text)
+                    found.setdefault(key, (text, example.group or key))
         if n_texts > len(found):
             self.notes.append(
                 f"{counted(n_texts - len(found), 'text')} of {n_texts:,} are repetitions and were"
@@ -89,8 +103,8 @@ class Texts:
             )
         return list(found.values())
 
-    def _corpus_rows(self, source: str) -> Iterator[tuple[str, str | None]]:
-        """Texts and their groups; what is in another split is to test on, and not read."""
+    def _training_texts(self, source: str) -> Iterator[Example]:
+        """What is in another split is to test on, and not read."""
         where = self.settings.where
         corpus, n_leaks = load(source).without_leaks()
         self.notes += corpus.notes
@@ -105,10 +119,7 @@ class Texts:
                 f"{source} has no training texts for this selection, only"
                 f" {', '.join(chosen.splits())}."
             )
-        for example in chosen.where(split="train"):
-            yield example.text, example.group
-            if example.pair is not None:
-                yield example.pair, example.group
+        yield from chosen.where(split="train")
 
     def _check_file(self, source: str) -> None:
         where = self.settings.where
@@ -122,19 +133,6 @@ class Texts:
         for option in options_of(source):
             if option != "text":
                 raise UserError(unknown_name(option, ["text"], f"option of the file {source}"))
-
-    def _read_file(self, source: str, document: int) -> Iterator[Line]:
-        path, column = _path_of(source), options_of(source).get("text", COLUMN)
-        is_plain = kind_of(path) == ".txt"
-        for row in read_rows(path, needs=(column,)):
-            if is_plain and not row.values[column].strip():
-                document += 1
-                continue
-            text = row.text(column)
-            for line in [text] if is_plain else self._lines(text):
-                yield Line(line, document, text_key(line))
-            if not is_plain:
-                document += 1
 
     def _lines(self, text: str) -> list[str]:
         """The lines of a text of several, where they are to be joined; else the text whole."""
@@ -180,12 +178,12 @@ class PieceStore:
     lines: Numbers
     notes: tuple[str, ...] = ()
 
-    def read(self, start: int, end: int) -> tuple[Numbers, NDArray[np.bool_]]:
-        """Numbers of pieces, and whether each continues a word. (piece,)"""
+    def read(self, start: int, end: int) -> Numbers:
+        """Numbers of pieces, and 1 for each that continues a word. (2, piece)"""
         stored = np.array(self.pieces[start:end], dtype=np.int64)
-        continues = (stored & CONTINUES) > 0
-        continues[:1] = False  # what is cut off is a beginning here
-        return stored & (CONTINUES - 1), continues
+        read = np.stack([stored & (CONTINUES - 1), stored & CONTINUES > 0])
+        read[1, :1] = 0  # what is cut off is a beginning here
+        return read
 
 
 def write_store(folder: Path, texts: Texts, tokenizer: PieceTokenizer, *, watch: Watch) -> None:
@@ -241,9 +239,8 @@ def _hash(key: str) -> int:
 # The texts a language model reads: lines cut to what fits, or joined up to it; pairs of halves.
 #
 # A line that is too long becomes several blocks; nothing is left out. With joined lines a block
-# holds
-# as many lines of a document as fit, whole ones: FULL-SENTENCES within documents (Liu et al. 2019,
-# arXiv 1907.11692, §4.2).
+# holds as many lines of a document as fit, whole ones: FULL-SENTENCES within documents (Liu et al.
+# 2019, arXiv 1907.11692, §4.2).
 
 FOLLOWS, RANDOM = 0, 1
 """Of a pair: the second half follows the first in its document, or is from another. The numbers are
@@ -256,14 +253,13 @@ MOST_HELD_OUT = 200_000
 
 @dataclass(frozen=True)
 class FramedText:
-    """What the encoder reads, before anything is masked. All (piece,).
+    """What the encoder reads, before anything is masked.
 
-    continues: whether a piece continues a word. follows: FOLLOWS, RANDOM or MISSING.
+    columns: each piece, 1 if it continues a word, and its segment, (3, piece). follows: FOLLOWS,
+    RANDOM or MISSING.
     """
 
-    ids: Numbers
-    continues: NDArray[np.bool_]
-    segments: Numbers
+    columns: Numbers
     follows: int = MISSING
 
 
@@ -319,40 +315,34 @@ class Blocks:
         return counts
 
 
-_Row = tuple[int, int, int, int]
-"""Start, end, document and key of a block, or of a part of one."""
-_ROW: Any = np.dtype((np.int64, 4))
 _SPANS_AT_ONCE = 4096
 
 
 def make_blocks(store: PieceStore, room: int, *, join_lines: bool) -> Blocks:
-    """All blocks of at most `room` pieces."""
-    parts = _parts(store, room)
-    rows = np.fromiter(_join(parts, room) if join_lines else parts, dtype=_ROW)
-    cuts = np.fromiter((part[0] for part in _parts(store, room)), dtype=np.int64)
-    return Blocks(store, rows, cuts)
+    """All blocks of at most `room` pieces: lines, and parts of those that are too long."""
+    ends, documents, keys = np.array(store.lines).T
+    starts = np.append(0, ends[:-1])
+    n_parts = -(-(ends - starts) // room)  # of each line
+    line = np.repeat(np.arange(len(ends)), n_parts)  # of each part
+    number = np.arange(len(line)) - np.repeat(n_parts.cumsum() - n_parts, n_parts)
+    cuts = starts[line] + room * number
+    parts = np.stack([cuts, np.minimum(cuts + room, ends[line]), documents[line], keys[line]], 1)
+    return Blocks(store, _join(parts, room) if join_lines else parts, cuts)
 
 
-def _parts(store: PieceStore, room: int) -> Iterator[_Row]:
-    """Lines, and parts of those that are too long."""
-    start = 0
-    for first in range(0, len(store.lines), _SPANS_AT_ONCE):
-        for end, document, key in store.lines[first : first + _SPANS_AT_ONCE].tolist():
-            for cut in range(start, end, room):
-                yield cut, min(cut + room, end), document, key
-            start = end
-
-
-def _join(parts: Iterator[_Row], room: int) -> Iterator[_Row]:
+def _join(parts: Numbers, room: int) -> Numbers:
     """As many parts of a document together as fit; a block has the key of its first."""
-    start, end, document, key = next(parts)
-    for part in parts:
-        if part[2] == document and part[1] - start <= room:
-            end = part[1]
-            continue
-        yield start, end, document, key
-        start, end, document, key = part
-    yield start, end, document, key
+    starts, ends, documents, _ = parts.T
+    # the part after the last that fits behind each, or after the last of its document
+    fits = np.searchsorted(ends, starts + room, side="right")
+    after = np.minimum(fits, np.searchsorted(documents, documents, side="right"))
+    firsts, first = [], 0
+    while first < len(parts):
+        firsts.append(first)
+        first = int(after[first])
+    rows = parts[firsts]
+    rows[:, 1] = ends[after[firsts] - 1]
+    return rows
 
 
 @dataclass(frozen=True)
@@ -386,9 +376,7 @@ class Reader:
             return frame_text(self.single, store.read(start, end))
         follows = RANDOM if _draw(2, generator) else FOLLOWS
         second = (middle, end) if follows == FOLLOWS else self._other(place, generator)
-        left = self.room - (middle - start)
-        ids, continues = store.read(*second)
-        read = (ids[:left], continues[:left])
+        read = store.read(*second)[:, : self.room - (middle - start)]
         return frame_text(self.pair, store.read(start, middle), read, follows=follows)
 
     def _other(self, place: int, generator: Generator) -> tuple[int, int]:
@@ -408,84 +396,18 @@ class Reader:
         return int(self.blocks.cuts[first + _draw(int(last - first), generator)])
 
 
-_Content = tuple[Numbers, NDArray[np.bool_]]
-"""Pieces, and whether each continues a word."""
+def frame_text(frame: Frame, *texts: Numbers, follows: int = MISSING) -> FramedText:
+    """One text, or two, as a store reads them, between their special pieces."""
+    first, *second = texts
+    begin = np.hstack([_special(frame.before), first, _special(frame.between)])
+    end = np.hstack([*second, _special(frame.after)])
+    segments = np.repeat([0, frame.second_segment], [begin.shape[1], end.shape[1]])
+    return FramedText(np.vstack([np.hstack([begin, end]), segments]), follows)
 
 
-def frame_text(
-    frame: Frame, first: _Content, second: _Content | None = None, *, follows: int = MISSING
-) -> FramedText:
-    """One text, or two, between their special pieces."""
-    parts = [_special(frame.before), first]
-    if second is not None:
-        parts += [_special(frame.between), second]
-    ids, continues = map(np.concatenate, zip(*parts, _special(frame.after), strict=True))
-    segments = np.zeros_like(ids)
-    if second is not None:
-        segments[sum(len(own) for own, _ in parts[:3]) :] = frame.second_segment
-    return FramedText(ids, continues, segments, follows)
-
-
-def _special(pieces: Sequence[int]) -> _Content:
-    return np.array(pieces, dtype=np.int64), np.zeros(len(pieces), dtype=np.bool_)
+def _special(pieces: Sequence[int]) -> Numbers:
+    return np.array([pieces, [0] * len(pieces)], dtype=np.int64)
 
 
 def _draw(n: int, generator: Generator) -> int:
     return int(torch.randint(n, (), generator=generator))
-
-
-# A WordPiece tokenizer learned from texts, the same for the same texts.
-#
-# Schuster and Nakajima 2012; as BERT uses it: Devlin et al. 2019 (arXiv 1810.04805), §3.
-#
-# The library numbers the characters inside words in an order that differs from run to run, and
-# breaks
-# ties between merges by these numbers. Here they are numbered before it begins.
-
-PADDING, UNKNOWN, FIRST, LAST, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
-SPECIAL = [PADDING, UNKNOWN, FIRST, LAST, MASK]
-
-MOST_CHARACTERS = 1000
-"""Characters that are pieces by themselves, the most frequent of the texts; others are unknown."""
-
-
-def train_wordpiece(texts: Iterable[str], *, n_vocabulary: int, lower_case: bool) -> str:
-    """The content of a `tokenizer.json`. texts: are read twice."""
-    normalizer = normalizers.BertNormalizer(lowercase=lower_case)
-    counts: Counter[str] = Counter()
-    for text in texts:
-        counts.update(normalizer.normalize_str(text))
-    by_count = sorted(counts, key=lambda character: (-counts[character], character))
-    alphabet = [one for one in by_count if not one.isspace()][:MOST_CHARACTERS]
-    pieces = [*SPECIAL, *alphabet, *(f"##{one}" for one in alphabet)]
-
-    draft = _empty(normalizer, dict.fromkeys(pieces, 0))
-    trainer = trainers.WordPieceTrainer(
-        vocab_size=max(n_vocabulary, len(pieces)),
-        special_tokens=pieces,  # numbered first, in this order
-        initial_alphabet=alphabet,
-        limit_alphabet=len(alphabet),
-        show_progress=False,
-    )
-    # rare characters end a word: which of them are learned must not depend on chance
-    blanks = str.maketrans(dict.fromkeys(counts.keys() - set(alphabet), " "))
-    spaced = (normalizer.normalize_str(text).translate(blanks) for text in texts)
-    draft.train_from_iterator(spaced, trainer)
-
-    tokenizer = _empty(normalizer, draft.get_vocab(with_added_tokens=True))
-    tokenizer.add_special_tokens(SPECIAL)
-    numbers = [(piece, tokenizer.token_to_id(piece)) for piece in (FIRST, LAST)]
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{FIRST} $A {LAST}",
-        pair=f"{FIRST} $A {LAST} $B:1 {LAST}:1",
-        special_tokens=numbers,
-    )
-    content: str = tokenizer.to_str()
-    return content
-
-
-def _empty(normalizer: normalizers.Normalizer, vocabulary: dict[str, int]) -> Tokenizer:
-    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token=UNKNOWN))
-    tokenizer.normalizer = normalizer
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    return tokenizer

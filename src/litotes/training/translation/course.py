@@ -43,7 +43,7 @@ from litotes.training.translation.model import (
     fix_positions,
     require_rows_alone,
 )
-from litotes.training.translation.pairs import PADDING, PairSet, make_pair_set, train_byte_pairs
+from litotes.training.translation.pairs import PairSet, make_pair_set
 from litotes.training.translation.scores import score_translations
 from litotes.training.translation.translator import (
     SCORES,
@@ -53,6 +53,7 @@ from litotes.training.translation.translator import (
     load_translation,
     save_translation,
 )
+from litotes.training.vocabularies import PADDING, train_byte_pairs
 
 BETAS, EPSILON = (0.9, 0.98), 1e-9
 """Of Adam, as in the paper."""

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
-from tokenizers.trainers import BpeTrainer
 from torch import Tensor
 
 from litotes.data.parallel import Pair
@@ -20,37 +18,7 @@ from litotes.encoder.packing import batches_by_budget
 from litotes.encoder.tokenizer import Pieces, PieceTokenizer
 
 Numbers = NDArray[np.int64]
-PADDING, BEGIN, END = "[PAD]", "[CLS]", "[SEP]"
 _MOST_TEXTS = 2**20  # pieces alone limit a batch
-
-
-def train_byte_pairs(texts: Iterable[str], *, n_vocabulary: int, lower_case: bool) -> str:
-    """Learns a byte-pair vocabulary, the same for the same texts: the content of a
-    `tokenizer.json`.
-
-    Sennrich, Haddow & Birch 2016 (arXiv 1508.07909), over bytes (Radford et al. 2019): every text
-    can be written, and what is decoded is what was encoded.
-    """
-    tokenizer = Tokenizer(models.BPE())
-    steps = [normalizers.NFC(), normalizers.Lowercase()] if lower_case else [normalizers.NFC()]
-    tokenizer.normalizer = normalizers.Sequence(steps)
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = BpeTrainer(
-        vocab_size=n_vocabulary,
-        special_tokens=[PADDING, BEGIN, END],
-        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-        min_frequency=2,
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(texts, trainer)
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{BEGIN} $A {END}",
-        pair=f"{BEGIN} $A {END} $B:1 {END}:1",
-        special_tokens=[(piece, tokenizer.token_to_id(piece)) for piece in (BEGIN, END)],
-    )
-    content: str = tokenizer.to_str()
-    return content
 
 
 @dataclass(frozen=True)
