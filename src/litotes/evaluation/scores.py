@@ -139,17 +139,15 @@ def score(
         majority=majority_f1(by_gold),
         accuracy=float(hits.sum() / n),
         matthews=matthews(counts),
-        classes=_class_scores(task, hits, by_answer, by_gold),
+        classes=class_scores(task.labels, hits, by_answer, by_gold),
         collapsed_to=task.labels[int(given[0])] if collapsed else None,
     )
 
 
-def _class_scores(task: Task, *parts: NDArray[Any]) -> tuple[ClassScores, ...]:
+def class_scores(labels: Sequence[str], *parts: NDArray[Any]) -> tuple[ClassScores, ...]:
     """parts: how many texts are found, given and gold, (class,) each."""
     found = []
-    for label, hits, given, gold in zip(
-        task.labels, *(part.tolist() for part in parts), strict=True
-    ):
+    for label, hits, given, gold in zip(labels, *(part.tolist() for part in parts), strict=True):
         precision, recall = hits / given if given else 0.0, hits / gold if gold else 0.0
         f1 = 2 * hits / (given + gold) if given + gold else 0.0
         found.append(ClassScores(label, int(gold), precision, recall, f1))
@@ -277,7 +275,7 @@ def score_several(gold: Bools, given: Bools, task: Task, *, seed: int = 0) -> Se
         micro_f1=float(_micro_f1_of(counts)),
         micro_interval=ends[1],
         subset_accuracy=float((gold == given).all(1).mean()),
-        classes=_class_scores(task, *counts),
+        classes=class_scores(task.labels, *counts),
     )
 
 

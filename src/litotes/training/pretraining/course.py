@@ -52,11 +52,10 @@ from litotes.training.pretraining.language_model import (
     family_tensors,
     load_heads,
 )
-from litotes.training.pretraining.masking import Masker, find_mask, read_masked
+from litotes.training.pretraining.masking import Reader, find_mask
 from litotes.training.pretraining.texts import (
     TOKENIZER,
     Blocks,
-    Reader,
     Texts,
     make_blocks,
     open_store,
@@ -85,13 +84,11 @@ class MaskedLanguage(Objective):
         self,
         model: LanguageModel,
         reader: Reader,
-        masker: Masker,
         held_out: HeldOut,
         recipe: PretrainRecipe,
         context: RunContext,
     ) -> None:
-        self.language_model, self.reader = model, reader
-        self.masker, self.held_out = masker, held_out
+        self.language_model, self.reader, self.held_out = model, reader, held_out
         settings = recipe.training
         self.steps_a_pass = -(-len(reader.blocks) // settings.batch_texts)
         n_steps = settings.steps or self.steps_a_pass * settings.epochs
@@ -118,8 +115,7 @@ class MaskedLanguage(Objective):
     def losses(self, batch: Sequence[int], step: int) -> Iterator[Sequence[Tensor]]:
         """The mean over the batch's chosen pieces, and that over its pairs."""
         # every process draws all, so that all agree on what is chosen
-        seed = derive_seed(self.seed, "mask", step)
-        texts = read_masked(self.reader, self.masker, batch, seed=seed)
+        texts = self.reader.read(batch, seed=derive_seed(self.seed, "mask", step))
         n_chosen = max(len(texts.targets), 1)
         n_pairs = max(int((texts.follows != MISSING).sum()), 1)
         own, weight = self.share(range(len(texts.lengths)))
@@ -208,15 +204,13 @@ class PretrainCourse(Course):
         blocks = make_blocks(store, room, join_lines=recipe.data.join_lines)
         self.learned, self.held = blocks.hold_out(recipe.data.held_out)
         self.notes = [*store.notes, *self.notes]
-        masker = Masker(self.tokenizer, recipe.objective)
         # the same texts with the same pieces to guess, for all of the run
         seed = derive_seed(recipe.seed, "held out")
-        asked = read_masked(self._reader(self.held), masker, range(len(self.held)), seed=seed)
+        asked = self._reader(self.held).read(range(len(self.held)), seed=seed)
         self.held_out = HeldOut(asked, self.learned.count_pieces(self.tokenizer.n_vocabulary))
         return MaskedLanguage(
             self.model.to(context.device),
             self._reader(self.learned),
-            masker,
             self.held_out,
             recipe,
             context,
@@ -274,10 +268,7 @@ class PretrainCourse(Course):
         self.tokenizer = PieceTokenizer(file, max_pieces=most)
 
     def _reader(self, blocks: Blocks) -> Reader:
-        single, pair = (self.tokenizer.frame(pair=is_pair) for is_pair in (False, True))
-        if not self.recipe.objective.next_sentence:
-            return Reader(blocks, single)
-        return Reader(blocks, single, pair, self.tokenizer.max_pieces - len(pair))
+        return Reader(blocks, self.tokenizer, self.recipe.objective)
 
     def test(self, state: RunState, context: RunContext) -> Run:
         spec, learned, held = self.model.encoder.spec, self.learned, self.held

@@ -1,4 +1,4 @@
-"""Which pieces are to be guessed, and what stands in their place.
+"""What a language model reads: which pieces are to be guessed, and what stands in their place.
 
 Of the pieces that mean something a share (0.15) is chosen, each by itself or a word at a time. Of
 the chosen, 0.8 are replaced by the mask, 0.1 by any piece, and the rest stay as they are, so that
@@ -17,12 +17,17 @@ import torch
 from torch import Generator, Tensor
 
 from litotes.core.errors import UserError
+from litotes.core.values import MISSING
 from litotes.encoder.layout import Batch, Layout
-from litotes.encoder.tokenizer import PieceTokenizer
-from litotes.training.pretraining.texts import FramedText, Reader
+from litotes.encoder.tokenizer import Frame, PieceTokenizer
+from litotes.training.pretraining.texts import Blocks, Numbers
 from litotes.training.recipe import ObjectiveSettings
 
 MASKS = ("[MASK]", "<mask>")
+FOLLOWS, RANDOM = 0, 1
+"""Of a pair: the second half follows the first in its document, or is from another. The numbers are
+those of `transformers`.
+"""
 
 
 @dataclass(frozen=True)
@@ -73,28 +78,71 @@ class MaskedTexts:
         return MaskedBatch(Batch(pieces, segments, layout), *rest)
 
 
-class Masker:
-    """Chooses pieces and replaces them."""
+class Reader:
+    """Blocks as a language model reads them, special pieces around them, with pieces to guess.
 
-    def __init__(self, tokenizer: PieceTokenizer, settings: ObjectiveSettings) -> None:
-        self.settings, self.mask = settings, find_mask(tokenizer)
+    With `next_sentence` blocks are read as pairs: a block's lines are divided, and in half of the
+    pairs the second half is that of a block from another document (Devlin et al. 2019, arXiv
+    1810.04805, §3.1, task 2). A block of a single line is read as one text: nothing follows in it.
+    """
+
+    def __init__(
+        self, blocks: Blocks, tokenizer: PieceTokenizer, settings: ObjectiveSettings
+    ) -> None:
+        self.blocks, self.settings, self.mask = blocks, settings, find_mask(tokenizer)
+        self.single, self.pair = (tokenizer.frame(pair=is_pair) for is_pair in (False, True))
+        self.room = tokenizer.max_pieces - len(self.pair)  # of a pair
         self.is_special = torch.zeros(tokenizer.n_vocabulary, dtype=torch.bool)  # (vocabulary,)
         self.is_special[list(tokenizer.meaningless)] = True
         (self.ordinary,) = (~self.is_special).nonzero(as_tuple=True)
         if not len(self.ordinary):
             raise UserError("The tokenizer has no pieces that mean something. Choose another.")
+        if settings.next_sentence and len(np.unique(blocks.rows[:, 2])) < 2:
+            raise UserError(
+                "objective.next_sentence needs blocks of at least two documents, to learn from and"
+                " held out: divide the text by blank lines, give more of it, or raise"
+                " data.held_out."
+            )
 
-    def mask_texts(self, texts: Sequence[FramedText], generator: Generator) -> MaskedTexts:
-        """The texts with pieces to guess; what is drawn depends on the generator alone."""
-        columns = np.concatenate([text.columns for text in texts], axis=1)
-        ids, continues, segments = torch.from_numpy(columns)
+    def read(self, places: Sequence[int], *, seed: int) -> MaskedTexts:
+        """The blocks at these places; what is drawn depends on the seed alone."""
+        generator = Generator().manual_seed(seed)
+        texts, follows = zip(*(self._frame(place, generator) for place in places), strict=True)
+        ids, continues, segments = torch.from_numpy(np.hstack(texts))
         chosen = self._choose(ids, continues, generator)
         shown = torch.where(chosen, self._replacements(ids, generator), ids)
-        return MaskedTexts(
-            torch.stack([ids, shown, segments, chosen]),
-            tuple(text.columns.shape[1] for text in texts),
-            torch.tensor([text.follows for text in texts]),
-        )
+        columns = torch.stack([ids, shown, segments, chosen])
+        lengths = tuple(text.shape[1] for text in texts)
+        return MaskedTexts(columns, lengths, torch.tensor(follows))
+
+    def _frame(self, place: int, generator: Generator) -> tuple[Numbers, int]:
+        """A block, or a pair of halves, between special pieces: each piece, 1 if it continues a
+        word, and its segment, (3, piece). And of a pair, whether it follows.
+        """
+        store, (start, end) = self.blocks.store, self.blocks.span(place)
+        middle = self._cut(start, end, generator) if self.settings.next_sentence else None
+        if middle is None:
+            return frame_text(self.single, store.read(start, end)), MISSING
+        follows = RANDOM if _draw(2, generator) else FOLLOWS
+        span = (middle, end) if follows == FOLLOWS else self._other(place, generator)
+        second = store.read(*span)[:, : self.room - (middle - start)]
+        return frame_text(self.pair, store.read(start, middle), second), follows
+
+    def _other(self, place: int, generator: Generator) -> tuple[int, int]:
+        """The second half of a block from another document."""
+        documents, other = self.blocks.rows[:, 2], place
+        while documents[other] == documents[place]:
+            other = _draw(len(documents), generator)
+        start, end = self.blocks.span(other)
+        middle = self._cut(start, end, generator)
+        return (start if middle is None else middle), end
+
+    def _cut(self, start: int, end: int, generator: Generator) -> int | None:
+        """Where one of the lines inside begins; None where there is only one."""
+        first, last = np.searchsorted(self.blocks.cuts, [start + 1, end])
+        if first == last:
+            return None
+        return int(self.blocks.cuts[first + _draw(int(last - first), generator)])
 
     def _choose(self, ids: Tensor, continues: Tensor, generator: Generator) -> Tensor:
         """Whether each piece is to be guessed. (piece,)"""
@@ -114,11 +162,23 @@ class Masker:
         return torch.where(is_masked, self.mask, replaced)
 
 
-def read_masked(reader: Reader, masker: Masker, places: Sequence[int], *, seed: int) -> MaskedTexts:
-    """Blocks with pieces to guess; the same for the same seed."""
-    generator = Generator().manual_seed(seed)
-    texts = [reader.read(place, generator) for place in places]
-    return masker.mask_texts(texts, generator)
+def frame_text(frame: Frame, first: Numbers, *second: Numbers) -> Numbers:
+    """One text, or two, as a store reads them, with what stands around them, and segments.
+
+    (3, piece)
+    """
+    begin = np.hstack([_special(frame.before), first, _special(frame.between)])
+    end = np.hstack([*second, _special(frame.after)])
+    segments = np.repeat([0, frame.second_segment], [begin.shape[1], end.shape[1]])
+    return np.vstack([np.hstack([begin, end]), segments])
+
+
+def _special(pieces: Sequence[int]) -> Numbers:
+    return np.array([pieces, [0] * len(pieces)], dtype=np.int64)
+
+
+def _draw(n: int, generator: Generator) -> int:
+    return int(torch.randint(n, (), generator=generator))
 
 
 def find_mask(tokenizer: PieceTokenizer) -> int:

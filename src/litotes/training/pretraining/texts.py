@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -10,9 +10,7 @@ from itertools import chain, filterfalse, islice
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Generator
 
 from litotes.core.errors import UserError
 from litotes.core.json_text import read_as, to_json
@@ -20,13 +18,13 @@ from litotes.core.numbers import counted
 from litotes.core.progress import Watch
 from litotes.core.registry import unknown_name
 from litotes.core.storage import MANIFEST, sha256_of, write_folder
-from litotes.core.values import MISSING, Example
+from litotes.core.values import Example
 from litotes.data.corpus import text_key
 from litotes.data.sources import SOURCES, load, options_of
 from litotes.data.tables import kind_of, read_rows
 from litotes.data.tables.files import require_file
 from litotes.data.tables.rows import COLUMN
-from litotes.encoder.tokenizer import Frame, PieceTokenizer
+from litotes.encoder.tokenizer import PieceTokenizer
 from litotes.training.recipe import TextSettings
 
 
@@ -236,31 +234,14 @@ def _hash(key: str) -> int:
     return int.from_bytes(sha256(key.encode("utf-8", "surrogatepass")).digest()[:8], "big") >> 1
 
 
-# The texts a language model reads: lines cut to what fits, or joined up to it; pairs of halves.
+# The blocks a language model reads: lines cut to what fits, or joined up to it.
 #
 # A line that is too long becomes several blocks; nothing is left out. With joined lines a block
 # holds as many lines of a document as fit, whole ones: FULL-SENTENCES within documents (Liu et al.
 # 2019, arXiv 1907.11692, §4.2).
 
-FOLLOWS, RANDOM = 0, 1
-"""Of a pair: the second half follows the first in its document, or is from another. The numbers are
-those of `transformers`.
-"""
-
 MOST_HELD_OUT = 200_000
 """Pieces to measure perplexity on, at most: more would take time and tell nothing new."""
-
-
-@dataclass(frozen=True)
-class FramedText:
-    """What the encoder reads, before anything is masked.
-
-    columns: each piece, 1 if it continues a word, and its segment, (3, piece). follows: FOLLOWS,
-    RANDOM or MISSING.
-    """
-
-    columns: Numbers
-    follows: int = MISSING
 
 
 @dataclass(frozen=True)
@@ -343,71 +324,3 @@ def _join(parts: Numbers, room: int) -> Numbers:
     rows = parts[firsts]
     rows[:, 1] = ends[after[firsts] - 1]
     return rows
-
-
-@dataclass(frozen=True)
-class Reader:
-    """Blocks with special pieces around them.
-
-    pair: blocks are read as pairs of at most `room` pieces: a block's lines are divided, and in
-    half of the pairs the second half is that of a block from another document (Devlin et al. 2019,
-    arXiv 1810.04805, §3.1, task 2). A block of a single line is read as one text: nothing follows
-    in it.
-    """
-
-    blocks: Blocks
-    single: Frame
-    pair: Frame | None = None
-    room: int = 0
-
-    def __post_init__(self) -> None:
-        if self.pair is not None and len(np.unique(self.blocks.rows[:, 2])) < 2:
-            raise UserError(
-                "objective.next_sentence needs blocks of at least two documents, to learn from and"
-                " held out: divide the text by blank lines, give more of it, or raise"
-                " data.held_out."
-            )
-
-    def read(self, place: int, generator: Generator) -> FramedText:
-        """What is drawn depends on the generator alone; without pairs nothing is."""
-        store, (start, end) = self.blocks.store, self.blocks.span(place)
-        middle = None if self.pair is None else self._cut(start, end, generator)
-        if self.pair is None or middle is None:
-            return frame_text(self.single, store.read(start, end))
-        follows = RANDOM if _draw(2, generator) else FOLLOWS
-        second = (middle, end) if follows == FOLLOWS else self._other(place, generator)
-        read = store.read(*second)[:, : self.room - (middle - start)]
-        return frame_text(self.pair, store.read(start, middle), read, follows=follows)
-
-    def _other(self, place: int, generator: Generator) -> tuple[int, int]:
-        """The second half of a block from another document."""
-        documents, other = self.blocks.rows[:, 2], place
-        while documents[other] == documents[place]:
-            other = _draw(len(documents), generator)
-        start, end = self.blocks.span(other)
-        middle = self._cut(start, end, generator)
-        return (start if middle is None else middle), end
-
-    def _cut(self, start: int, end: int, generator: Generator) -> int | None:
-        """Where one of the lines inside begins; None where there is only one."""
-        first, last = np.searchsorted(self.blocks.cuts, [start + 1, end])
-        if first == last:
-            return None
-        return int(self.blocks.cuts[first + _draw(int(last - first), generator)])
-
-
-def frame_text(frame: Frame, *texts: Numbers, follows: int = MISSING) -> FramedText:
-    """One text, or two, as a store reads them, between their special pieces."""
-    first, *second = texts
-    begin = np.hstack([_special(frame.before), first, _special(frame.between)])
-    end = np.hstack([*second, _special(frame.after)])
-    segments = np.repeat([0, frame.second_segment], [begin.shape[1], end.shape[1]])
-    return FramedText(np.vstack([np.hstack([begin, end]), segments]), follows)
-
-
-def _special(pieces: Sequence[int]) -> Numbers:
-    return np.array([pieces, [0] * len(pieces)], dtype=np.int64)
-
-
-def _draw(n: int, generator: Generator) -> int:
-    return int(torch.randint(n, (), generator=generator))

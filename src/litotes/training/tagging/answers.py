@@ -35,12 +35,12 @@ from litotes.training.tagging.scores import WordScores, score_spans, score_tags
 class WordSet:
     """Windows with their targets, (word,) or (2,) a window; MISSING where nothing is learned.
 
-    owners: which text each window is a part of. with_first: as a span is looked for.
+    n_cut: texts that were not read whole. with_first: as a span is looked for.
     """
 
     windows: tuple[Window, ...]
     targets: tuple[Tensor, ...]
-    owners: tuple[int, ...]
+    n_cut: int
     with_first: bool
 
     def __len__(self) -> int:
@@ -49,12 +49,6 @@ class WordSet:
     @property
     def lengths(self) -> list[int]:
         return [len(window.pieces.ids) for window in self.windows]
-
-    @property
-    def n_cut(self) -> int:
-        """How many texts, or words, were not read whole."""
-        pairs = zip(self.owners, self.windows, strict=True)
-        return len({owner for owner, window in pairs if window.pieces.truncated})
 
     def batch(self, places: Sequence[int], device: torch.device) -> WordBatch:
         windows = [self.windows[place] for place in places]
@@ -78,17 +72,22 @@ def make_windows(
 def make_word_set(
     examples: Sequence[WordExample], task: Task, tokenizer: PieceTokenizer, kind: str
 ) -> WordSet:
-    by_text = make_windows([one.words for one in examples], tokenizer, kind)
-    pairs = [(owner, window) for owner, own in enumerate(by_text) for window in own]
     number = {label: place for place, label in enumerate(task.labels)}
-    targets = [
-        _span_target(examples[owner], window)
-        if kind == "span"
-        else _tag_target(examples[owner].tags or (), window, number)
-        for owner, window in pairs
-    ]
-    owners, windows = zip(*pairs, strict=True)
-    return WordSet(windows, tuple(targets), owners, kind == "span")
+    by_text = make_windows([one.words for one in examples], tokenizer, kind)
+    windows, targets = [], []
+    for example, own in zip(examples, by_text, strict=True):
+        windows += own
+        if kind == "span":
+            targets += [_span_target(example, window) for window in own]
+        else:
+            targets += [_tag_target(example.tags or (), window, number) for window in own]
+    n_cut = sum(_is_cut(own) for own in by_text)
+    return WordSet(tuple(windows), tuple(targets), n_cut, kind == "span")
+
+
+def _is_cut(windows: Sequence[Window]) -> bool:
+    """Whether a text, or a word of it, was not read whole."""
+    return any(window.pieces.truncated for window in windows)
 
 
 def _tag_target(tags: Sequence[str], window: Window, number: Mapping[str, int]) -> Tensor:

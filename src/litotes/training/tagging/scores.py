@@ -13,7 +13,7 @@ from counts that add up over texts, so that a resample is a product of matrices.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,21 +21,23 @@ import numpy as np
 
 from litotes.core.numbers import Counts, Floats, classes_of, confusion, macro_f1
 from litotes.data.words import Span, WordExample, entities_of, is_bio
-from litotes.evaluation.scores import N_RESAMPLES, Interval, Result, interval
+from litotes.evaluation.scores import (
+    N_RESAMPLES,
+    ClassScores,
+    Interval,
+    Result,
+    class_scores,
+    interval,
+)
 
 Tags = Sequence[Sequence[str | None]]
 """Of each text, of each word; None: no answer, which is wrong."""
 
 
 @dataclass(frozen=True)
-class LabelScores:
+class LabelScores(ClassScores):
     """One label: how many words have it, how well it is found."""
 
-    label: str
-    n: int
-    precision: float
-    recall: float
-    f1: float
     f1_interval: Interval
 
 
@@ -91,6 +93,8 @@ def score_tags(
     resampled = np.tensordot(draws, by_text, axes=1)  # (resample, gold, answer)
     among = classes_of(total)
     among[-1] = False  # "no answer" is no label to be averaged over
+    by_label = class_scores(labels, *_counts_of_labels(total))
+    again = f1_from(*_counts_of_labels(resampled)).T
     entities = _entity_scores(gold, answers, draws) if is_bio(labels) else {}
     return TagScores(
         task,
@@ -101,7 +105,10 @@ def score_tags(
         macro_f1=float(macro_f1(total, among)),
         macro_f1_interval=interval(macro_f1(resampled, among)),
         majority=float(total.sum(1).max() / total.sum()),
-        labels=_label_scores(labels, total, resampled),
+        labels=tuple(
+            LabelScores(**vars(one), f1_interval=interval(f1s))
+            for one, f1s in zip(by_label, again, strict=True)
+        ),
         **entities,
     )
 
@@ -153,22 +160,10 @@ def _accuracy(counts: np.ndarray[Any, Any]) -> Floats:
     return np.asarray(hits / np.maximum(counts.sum((-2, -1)), 1), float)
 
 
-def _label_scores(
-    labels: Sequence[str], total: Counts, resampled: Floats
-) -> tuple[LabelScores, ...]:
-    hits, n_found, n_gold = (np.asarray(part) for part in _counts_of_labels(total))
-    f1, again = f1_from(hits, n_found, n_gold), f1_from(*_counts_of_labels(resampled))
-    precision, recall = hits / np.maximum(n_found, 1), hits / np.maximum(n_gold, 1)
-    numbers = zip(n_gold.tolist(), precision.tolist(), recall.tolist(), f1.tolist(), strict=True)
-    return tuple(
-        LabelScores(label, *own, interval(f1s))
-        for label, own, f1s in zip(labels, numbers, again.T, strict=False)  # less "no answer"
-    )
-
-
-def _counts_of_labels(counts: np.ndarray[Any, Any]) -> tuple[Any, Any, Any]:
-    """Words found right, found, meant. (…, gold, answer) → (…, label)"""
-    return np.diagonal(counts, axis1=-2, axis2=-1), counts.sum(-2), counts.sum(-1)
+def _counts_of_labels(counts: np.ndarray[Any, Any]) -> list[Any]:
+    """Words found right, found, meant; less "no answer". (…, gold, answer) → (…, label)"""
+    hits = np.diagonal(counts, axis1=-2, axis2=-1)
+    return [part[..., :-1] for part in (hits, counts.sum(-2), counts.sum(-1))]
 
 
 def f1_from(hits: Any, n_found: Any, n_gold: Any) -> Floats:
@@ -200,23 +195,22 @@ def most_frequent_tags(
     occur once, which new words resemble. Jurafsky and Martin, "Speech and Language Processing",
     §17.2. Case counts where the word was seen in it.
     """
-    exact: dict[str, Counter[str]] = {}
-    folded: dict[str, Counter[str]] = {}
-    for one in train:
-        for word, tag in zip(one.words, one.tags or (), strict=True):
-            exact.setdefault(word, Counter())[tag] += 1
-            folded.setdefault(word.lower(), Counter())[tag] += 1
-    rare: Counter[str] = Counter()
-    for counts in exact.values():
-        if counts.total() == 1:
-            rare.update(counts)
-    unseen = rare or sum(exact.values(), Counter())
-    default = _commonest(unseen)
-    answers = []
-    for one in test:
-        found = [exact.get(word) or folded.get(word.lower()) for word in one.words]
-        answers.append([default if counts is None else _commonest(counts) for counts in found])
-    return answers
+    seen = [pair for one in train for pair in zip(one.words, one.tags or (), strict=True)]
+    exact = _commonest_by_word(seen)
+    folded = _commonest_by_word((word.lower(), tag) for word, tag in seen)
+    times = Counter(word for word, _ in seen)
+    rare = [tag for word, tag in seen if times[word] == 1]
+    default = _commonest(Counter(rare or [tag for _, tag in seen]))
+    return [
+        [exact.get(word) or folded.get(word.lower(), default) for word in one.words] for one in test
+    ]
+
+
+def _commonest_by_word(seen: Iterable[tuple[str, str]]) -> dict[str, str]:
+    by_word: dict[str, Counter[str]] = {}
+    for word, tag in seen:
+        by_word.setdefault(word, Counter())[tag] += 1
+    return {word: _commonest(counts) for word, counts in by_word.items()}
 
 
 def _commonest(counts: Counter[str]) -> str:

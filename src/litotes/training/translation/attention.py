@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from litotes.core.figures import new_figure, text_colour
 from litotes.encoder.layout import Layout
@@ -93,15 +95,16 @@ def _words(read: ReadText, *, skip: int = 0) -> tuple[tuple[str, ...], Tensor]:
     """The words in order, special pieces among them, and which pieces from `skip` on are whose,
     (word, piece).
     """
-    names: list[str] = []
-    owners: list[int] = []
-    before: int | None = -1
-    for place, word in list(enumerate(read.word_of()))[skip:]:
-        if word is None or word != before:
-            names.append(read.written[place] if word is None else read.words[word].written)
-        owners.append(len(names) - 1)
-        before = word
-    return tuple(names), (torch.arange(len(names))[:, None] == torch.tensor(owners)).float()
+    words = read.word_of()
+    begins = torch.tensor(
+        [word is None or word != before for before, word in pairwise((-1, *words))]
+    )
+    names = []
+    for place in begins.nonzero().flatten().tolist():
+        word = words[place]
+        names.append(read.written[place] if word is None else read.words[word].written)
+    owners = functional.one_hot(begins[skip:].cumsum(0) - 1).T.float()
+    return tuple(names[skip:]), owners
 
 
 def draw_source_attention(attention: SourceAttention) -> Figure:

@@ -19,8 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from functools import cached_property, partial
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, cast
 
 import pydantic.dataclasses
@@ -82,13 +81,6 @@ class DecoderSpec:
                 f"width {self.width} is not a multiple of {self.n_attention_heads} attention heads"
             )
 
-    @property
-    def head_width(self) -> int:
-        return self.width // self.n_attention_heads
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 def sinusoids(n_positions: int, width: int) -> Tensor:
     """Makes positions of waves of many lengths. (position, width)
@@ -127,34 +119,31 @@ class AttentionTrace:
 
 
 DecoderObserver = Callable[[AttentionTrace], None]
-See = Callable[[Tensor, Tensor], None]
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Which pieces read which: those of `queries` those of `keys`, text by text; causal: each of
-    them those up to itself.
+    """Which pieces read, and what they may read. In attention alone they are rows.
 
-    Pieces are packed; in attention alone they are rows, filled up to the longest text.
+    queries: texts laid end to end, which are filled up to the longest; or so many texts, each with
+    the newest pieces of as many hypotheses. live: the keys that a query may read, (text, 1, query
+    or 1, key); None: all.
     """
 
-    queries: Rows
-    keys: Rows
-    causal: bool
+    queries: Rows | int
+    live: Tensor | None
 
-    @classmethod
-    def of(cls, queries: Layout, keys: Layout, *, causal: bool = False) -> Reading:
-        return cls(Rows(queries, apart=False), Rows(keys, apart=False), causal)
+    def split(self, query: Tensor) -> Tensor:
+        """(piece, attention_head, head_width) → (text, attention_head, query, head_width)"""
+        if isinstance(self.queries, Rows):
+            return self.queries.split(query)[0]
+        return query.unflatten(0, (self.queries, -1)).transpose(1, 2)
 
-    @cached_property
-    def live(self) -> Tensor:
-        """The keys that a query may read. (text, 1, query or 1, key)"""
-        (live,) = self.keys.live
-        assert live is not None
-        if not self.causal:
-            return live
-        place = torch.arange(self.keys.layout.longest, device=live.device)
-        return live & (place[:, None] >= place)
+    def join(self, mixed: Tensor) -> Tensor:
+        """And back. (piece, width)"""
+        if isinstance(self.queries, Rows):
+            return self.queries.join([mixed]).flatten(1)
+        return mixed.transpose(1, 2).flatten(0, 1).flatten(1)
 
 
 def require_rows_alone(weighting: str) -> None:
@@ -173,13 +162,14 @@ class DecoderAttention(nn.Module):
         mixed = weighting(query · key / √d) · value
 
     The weighting is the same seam as in an encoder (attention/weighting.py). key_width: the width
-    of what is read.
+    of what is read. kind, layer: what an observer is told.
     """
 
-    def __init__(self, spec: DecoderSpec, key_width: int) -> None:
+    def __init__(self, spec: DecoderSpec, key_width: int, kind: str, layer: int) -> None:
         super().__init__()
         require_rows_alone(spec.weighting)
         self.n_heads, self.dropout = spec.n_attention_heads, spec.attention_dropout
+        self.kind, self.layer = kind, layer
         self.query = nn.Linear(spec.width, spec.width)
         self.key_value = nn.Linear(key_width, 2 * spec.width)
         self.output = nn.Linear(spec.width, spec.width)
@@ -187,58 +177,29 @@ class DecoderAttention(nn.Module):
             WEIGHTINGS, spec.weighting, "weighting", self.n_heads, options=spec.weighting_options
         )
 
-    def forward(
-        self,
-        hidden: Tensor,
-        read: Tensor | None = None,
-        *,
-        reading: Reading,
-        see: See | None = None,
-    ) -> Tensor:
-        """What each piece of `hidden` (query piece, width) gathers from `read` (key piece, width;
-        None: from `hidden`). see: is shown the weights and the values. (query piece, width)
-        """
-        query = self.query(hidden).unflatten(-1, (self.n_heads, -1))
-        (rows,) = reading.queries.split(query)
-        (kept,) = reading.keys.split(self.keys_and_values(hidden if read is None else read))
-        mixed = self._weigh(rows, kept, reading.live, see)
-        return self.output(reading.queries.join([mixed]).flatten(1))
-
     def keys_and_values(self, read: Tensor) -> Tensor:
         """(piece, 2 · attention_head, head_width): the heads' keys, then their values."""
         return self.key_value(read).unflatten(-1, (2 * self.n_heads, -1))
 
-    def add_piece(self, hidden: Tensor, *, before: Tensor, kept: list[Tensor]) -> Tensor:
-        """The newest piece of every row reads all of its row: nothing after it is there yet.
-
-        kept: is given the row with it, (row, 2 · attention_head, piece, head_width).
-        """
-        kept.append(torch.cat([before, self.keys_and_values(hidden).unsqueeze(2)], dim=2))
-        return self.read_kept(hidden, kept=kept[-1])
-
-    def read_kept(self, hidden: Tensor, *, kept: Tensor, live: Tensor | None = None) -> Tensor:
-        """The newest pieces read what was kept; the hypotheses of a text are queries to the same
-        source. kept: (text, 2 · attention_head, piece, head_width)
-        """
-        query = self.query(hidden).unflatten(-1, (self.n_heads, -1))
-        query = query.unflatten(0, (len(kept), -1)).transpose(1, 2)
-        # (text, attention_head, hypothesis, head_width)
-        mixed = self._weigh(query, kept, live)
-        return self.output(mixed.transpose(1, 2).flatten(0, 1).flatten(1))
-
-    def _weigh(
-        self, query: Tensor, kept: Tensor, live: Tensor | None, see: See | None = None
+    def forward(
+        self,
+        query: Tensor,
+        kept: Tensor,
+        reading: Reading,
+        observer: DecoderObserver | None = None,
     ) -> Tensor:
-        """The weighted mean of the values, for rows. (text, attention_head, query, head_width)"""
+        """What each query (query piece, width) gathers from the keys and values that are kept,
+        (text, 2 · attention_head, key piece, head_width). (query piece, width)
+        """
+        query = reading.split(query.unflatten(-1, (self.n_heads, -1)))
         key, value = kept.chunk(2, dim=1)
-        dropout = self.dropout if self.training else 0.0
-        if see is None:
-            return self.weighting.attend(query, key, value, live=live, dropout=dropout)
-        mixed, weights = self.weighting.attend_with_weights(
-            query, key, value, live=live, dropout=dropout
-        )
-        see(weights.detach(), value.detach())
-        return mixed
+        options: Any = {"live": reading.live, "dropout": self.dropout if self.training else 0.0}
+        if observer is None:
+            mixed = self.weighting.attend(query, key, value, **options)
+        else:
+            mixed, weights = self.weighting.attend_with_weights(query, key, value, **options)
+            observer(AttentionTrace(self.kind, self.layer, weights.detach(), value.detach()))
+        return self.output(reading.join(mixed))
 
 
 class DecoderEmbeddings(nn.Module):
@@ -261,11 +222,11 @@ class DecoderEmbeddings(nn.Module):
 class DecoderBlock(nn.Module):
     """One layer: attention to the target, attention to the source, feed-forward."""
 
-    def __init__(self, spec: DecoderSpec) -> None:
+    def __init__(self, spec: DecoderSpec, layer: int) -> None:
         super().__init__()
         self.norm_first = spec.norm_first
-        self.self_attention = DecoderAttention(spec, spec.width)
-        self.across = DecoderAttention(spec, spec.source_width)
+        self.self_attention = DecoderAttention(spec, spec.width, SELF, layer)
+        self.across = DecoderAttention(spec, spec.source_width, ACROSS, layer)
         self.inner = nn.Linear(spec.width, spec.inner_width)
         self.outer = nn.Linear(spec.inner_width, spec.width)
         self.self_norm, self.across_norm, self.outer_norm = (_norm(spec) for _ in range(3))
@@ -275,13 +236,25 @@ class DecoderBlock(nn.Module):
     def forward(
         self,
         hidden: Tensor,
-        attend: Callable[[Tensor], Tensor],
-        attend_across: Callable[[Tensor], Tensor],
+        keep: Callable[[Tensor], Tensor],
+        source: Tensor,
+        *,
+        own: Reading,
+        across: Reading,
+        observer: DecoderObserver | None = None,
     ) -> Tensor:
-        """The layer around two attentions, over all pieces or over those of one step.
+        """The layer over all pieces or over those of one step, (piece, width).
 
-        (piece, width)
+        keep: makes of the pieces' keys and values those that are read. source: those of the source.
         """
+
+        def attend(read: Tensor) -> Tensor:
+            query, new = self.self_attention.query(read), self.self_attention.keys_and_values(read)
+            return self.self_attention(query, keep(new), own, observer)
+
+        def attend_across(read: Tensor) -> Tensor:
+            return self.across(self.across.query(read), source, across, observer)
+
         hidden = self._around(hidden, self.self_norm, attend)
         hidden = self._around(hidden, self.across_norm, attend_across)
         return self._around(
@@ -312,11 +285,11 @@ class Cache:
 
     def choose(self, rows: Tensor, texts: Tensor | None = None) -> Cache:
         """Other rows, or the same in another order, (row,); and some of the texts, (text,)."""
-        target = tuple(one.index_select(0, rows) for one in self.target)
+        cache = replace(self, target=tuple(one.index_select(0, rows) for one in self.target))
         if texts is None:
-            return Cache(self.source, target, self.live)
+            return cache
         source = tuple(one.index_select(0, texts) for one in self.source)
-        return Cache(source, target, self.live.index_select(0, texts))
+        return replace(cache, source=source, live=self.live.index_select(0, texts))
 
 
 class Decoder(nn.Module):
@@ -326,7 +299,7 @@ class Decoder(nn.Module):
         super().__init__()
         self.spec = spec
         self.embeddings = DecoderEmbeddings(spec, piece)
-        self.blocks = nn.ModuleList(DecoderBlock(spec) for _ in range(spec.n_layers))
+        self.blocks = nn.ModuleList(DecoderBlock(spec, layer) for layer in range(spec.n_layers))
         self.final_norm = _norm(spec) if spec.norm_first else nn.Identity()
 
     @property
@@ -342,44 +315,48 @@ class Decoder(nn.Module):
         observer: DecoderObserver | None = None,
     ) -> Tensor:
         """Hidden states (piece, width) of packed targets (piece,), each reading its own source."""
-        own = Reading.of(layout, layout, causal=True)
-        across = Reading.of(layout, source.layout)
-
-        def seen(kind: str, layer: int) -> See | None:
-            if observer is None:
-                return None
-            return lambda weights, value: observer(AttentionTrace(kind, layer, weights, value))
-
+        rows, (kept, live) = Rows(layout, apart=False), self._keep_source(source)
+        place = torch.arange(layout.longest, device=layout.device)
+        up_to_itself = _live(rows) & (place[:, None] >= place)
         hidden = self.embeddings(pieces, layout.positions)
-        for number, block in enumerate(self.layers):
+        for block, of_source in zip(self.layers, kept, strict=True):
             hidden = block(
                 hidden,
-                partial(block.self_attention, reading=own, see=seen(SELF, number)),
-                partial(block.across, read=source.hidden, reading=across, see=seen(ACROSS, number)),
+                lambda new: rows.split(new)[0],
+                of_source,
+                own=Reading(rows, up_to_itself),
+                across=Reading(rows, live),
+                observer=observer,
             )
         return self.final_norm(hidden)
 
     def begin(self, source: Encoding, n_rows: int) -> Cache:
         """Makes a cache before the first piece. n_rows: hypotheses of each text."""
-        reading = Reading.of(source.layout, source.layout)
-        kept = []
-        for block in self.layers:
-            kept += reading.keys.split(block.across.keys_and_values(source.hidden))
-        n_heads = 2 * self.spec.n_attention_heads
-        empty = kept[0].new_empty(source.layout.n_texts * n_rows, n_heads, 0, self.spec.head_width)
-        return Cache(tuple(kept), (empty,) * len(kept), reading.live)
+        kept, live = self._keep_source(source)
+        n_texts, n_heads, _, width = kept[0].shape
+        empty = kept[0].new_empty(n_texts * n_rows, n_heads, 0, width)
+        return Cache(kept, (empty,) * len(kept), live)
+
+    def _keep_source(self, source: Encoding) -> tuple[tuple[Tensor, ...], Tensor]:
+        """The keys and values of the source for each layer, and which of its pieces are real."""
+        rows = Rows(source.layout, apart=False)
+        read = (block.across.keys_and_values(source.hidden) for block in self.layers)
+        return tuple(rows.split(one)[0] for one in read), _live(rows)
 
     def step(self, pieces: Tensor, cache: Cache) -> tuple[Tensor, Cache]:
         """The hidden state of one more piece of every row, (row, width), and the cache with it."""
+        target: list[Tensor] = []
+        # the newest piece of a row reads all of the row: nothing after it is there yet
+        own, across = Reading(len(pieces), None), Reading(len(cache.live), cache.live)
+
+        def keep(new: Tensor) -> Tensor:
+            target.append(torch.cat([cache.target[len(target)], new.unsqueeze(2)], dim=2))
+            return target[-1]
+
         hidden = self.embeddings(pieces, torch.full_like(pieces, cache.target[0].shape[2]))
-        kept: list[Tensor] = []
-        for block, source, before in zip(self.layers, cache.source, cache.target, strict=True):
-            hidden = block(
-                hidden,
-                partial(block.self_attention.add_piece, before=before, kept=kept),
-                partial(block.across.read_kept, kept=source, live=cache.live),
-            )
-        return self.final_norm(hidden), Cache(cache.source, tuple(kept), cache.live)
+        for block, of_source in zip(self.layers, cache.source, strict=True):
+            hidden = block(hidden, keep, of_source, own=own, across=across)
+        return self.final_norm(hidden), replace(cache, target=tuple(target))
 
     def set_progress(self, progress: float) -> None:
         """Tells the weightings how much of the training is done, 0 to 1."""
@@ -413,11 +390,6 @@ class EncoderDecoder(nn.Module):
     def device(self) -> torch.device:
         return self.bias.device
 
-    @property
-    def output_table(self) -> Tensor:
-        """(piece of the vocabulary, width)"""
-        return (self.output or self.decoder.embeddings.piece).weight
-
     def read(self, batch: Batch, *, observer: Observer | None = None) -> Encoding:
         """What the encoder makes of the sources."""
         return encode(self.encoder, batch, observer=observer)
@@ -435,7 +407,8 @@ class EncoderDecoder(nn.Module):
 
     def guess(self, hidden: Tensor) -> Tensor:
         """(piece, width) → (piece, vocabulary)"""
-        return functional.linear(hidden, self.output_table, self.bias)
+        table = self.output or self.decoder.embeddings.piece
+        return functional.linear(hidden, table.weight, self.bias)
 
     def step(self, pieces: Tensor, cache: Cache) -> tuple[Tensor, Cache]:
         """Log-probabilities of the next piece of every row, (row, vocabulary), and the cache with
@@ -464,6 +437,13 @@ def draw_weights(module: nn.Module, *, keep: nn.Module | None = None) -> None:
                 nn.init.zeros_(part.bias)
         if isinstance(part, nn.Embedding) and part.weight.requires_grad:
             nn.init.normal_(part.weight, std=1 / math.sqrt(part.embedding_dim))
+
+
+def _live(rows: Rows) -> Tensor:
+    """The real pieces. (text, 1, 1, key)"""
+    (live,) = rows.live
+    assert live is not None
+    return live
 
 
 def _norm(spec: DecoderSpec) -> nn.LayerNorm:

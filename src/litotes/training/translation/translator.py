@@ -21,7 +21,6 @@ translations.jsonl  what the model makes of the test texts
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
@@ -32,7 +31,6 @@ import torch
 from pydantic import Field, ValidationError
 from safetensors.torch import save as to_bytes
 from torch import Tensor
-from torch.nn import functional
 
 from litotes.core.errors import UserError, reason_of
 from litotes.core.machine import choose_device
@@ -46,16 +44,14 @@ from litotes.encoder.families import spec_from_json
 from litotes.encoder.operations import Encoding
 from litotes.encoder.packing import batches_by_budget
 from litotes.encoder.pretrained import check_fits, empty_encoder, read_tensors, read_tokenizer
-from litotes.encoder.tokenizer import PieceTokenizer
+from litotes.encoder.tokenizer import Frame, PieceTokenizer
 from litotes.evaluation.scores import Result
 from litotes.model.folder import (
-    ADVICE,
-    DESCRIPTION,
     FORMAT,
+    HASHED,
     TOKENIZER,
     WEIGHTS,
-    Manifest,
-    changed_file,
+    ModelFolder,
     read_description,
     write_description,
 )
@@ -115,7 +111,7 @@ def save_translation(model: TranslationModel, folder: Path, scores: Mapping[str,
         "litotes": __version__,
         "kind": TRANSLATION,
         "encoder": network.encoder.spec.as_json(),
-        "decoder": network.spec.as_json(),
+        "decoder": asdict(network.spec),
         "max_pieces": model.tokenizer.max_pieces,
         "search": model.search.model_dump(),
         "facts": dict(model.facts),
@@ -125,53 +121,38 @@ def save_translation(model: TranslationModel, folder: Path, scores: Mapping[str,
 
 def load_translation(path: str | Path) -> TranslationModel:
     """Reads a folder, in evaluation mode; every file is checked against its hash first."""
-    folder = Path(path)
-    content, manifest = read_description(folder)
-    if content.get("kind") != TRANSLATION:
+    folder = ModelFolder(Path(path), *read_description(Path(path)))
+    if folder.kind != TRANSLATION:
         raise UserError(
             f"{folder} is not a translation model: make one with `litotes train` and kind ="
             ' "translation" in the recipe.'
         )
     try:
-        description = Description.model_validate(content)
-        return _load(folder, description, manifest)
+        return _load(folder)
+    except ValidationError as error:
+        raise folder.damaged(first_problem(error)) from error
     except _DAMAGE as error:
-        problem = first_problem(error) if isinstance(error, ValidationError) else reason_of(error)
-        raise UserError(f"{folder / DESCRIPTION}: damaged ({problem}). {ADVICE}") from error
+        raise folder.damaged(reason_of(error)) from error
 
 
-def _load(folder: Path, description: Description, manifest: Manifest) -> TranslationModel:
-    contents = {}
-    for name in (WEIGHTS, TOKENIZER):
-        file = folder / name
-        if not file.is_file():
-            raise changed_file(file)
-        contents[name] = file.read_bytes()
-        manifest.check(file, hashlib.sha256(contents[name]).hexdigest())
-    tensors = read_tensors(folder / WEIGHTS, contents[WEIGHTS])
-    encoder, decoder = spec_from_json(description.encoder), description.decoder
+def _load(folder: ModelFolder) -> TranslationModel:
+    about = Description.model_validate(folder.description)
+    weights, pieces = map(folder.read_file, HASHED)
+    tensors = read_tensors(folder.path / WEIGHTS, weights)
+    encoder, decoder = spec_from_json(about.encoder), about.decoder
     check_fits(encoder, sum(tensor.nbytes for tensor in tensors.values()), str(folder))
     with torch.device("meta"):  # takes no memory: a description may ask for an endless model
         described = EncoderDecoder(Encoder(encoder), decoder)
     shapes = {name: parameter.shape for name, parameter in described.named_parameters()}
     if shapes != {name: tensor.shape for name, tensor in tensors.items()}:
         raise ValueError("the weights are not those of this encoder and decoder")
-    if description.max_pieces > decoder.n_positions:
-        raise ValueError(f"the decoder has no positions for {description.max_pieces} pieces")
+    if about.max_pieces > decoder.n_positions:
+        raise ValueError(f"the decoder has no positions for {about.max_pieces} pieces")
     network = EncoderDecoder(empty_encoder(encoder), decoder)
     network.load_state_dict(tensors, strict=False)  # a table that is shared is there once
-    tokenizer = read_tokenizer(
-        folder, encoder, max_pieces=description.max_pieces, content=contents[TOKENIZER]
-    )
-    return TranslationModel(network.eval(), tokenizer, description.search, description.facts)
-
-
-@dataclass(frozen=True)
-class Frame:
-    """The piece before a text, and the one that ends it."""
-
-    begin: int
-    end: int
+    longest = about.max_pieces
+    tokenizer = read_tokenizer(folder.path, encoder, max_pieces=longest, content=pieces)
+    return TranslationModel(network.eval(), tokenizer, about.search, about.facts)
 
 
 @dataclass(frozen=True)
@@ -221,12 +202,13 @@ class _Beams:
         n_beams: int,
         penalty: float,
     ) -> None:
-        self.model, self.frame, self.n_beams, self.penalty = model, frame, n_beams, penalty
+        self.model, self.n_beams, self.penalty = model, n_beams, penalty
+        self.end = frame.after[-1]
         device, n_texts = source.hidden.device, source.layout.n_texts
         self.cache = model.decoder.begin(source, n_beams)
         self.texts = list(range(n_texts))
         self.limits = torch.tensor(limits, device=device)  # (text,)
-        self.pieces = torch.full((n_texts, n_beams, 1), frame.begin, device=device)
+        self.pieces = torch.full((n_texts, n_beams, 1), frame.before[0], device=device)
         self.scores = torch.full((n_texts, n_beams), NEVER, device=device)
         self.scores[:, 0] = 0.0  # all beams begin alike: one of them is enough
         self.found, self.n_found = [Found((), NEVER)] * n_texts, [0] * n_texts
@@ -237,14 +219,14 @@ class _Beams:
         guesses, self.cache = self.model.step(self.pieces[:, :, -1].flatten(), self.cache)
         guesses = guesses.unflatten(0, (len(self.texts), self.n_beams))
         # nothing but the end where a text must end
-        only_end = torch.full_like(guesses, NEVER)
-        only_end[..., self.frame.end] = guesses[..., self.frame.end]
-        guesses = torch.where((self.limits == n_now)[:, None, None], only_end, guesses)
+        goes_on = torch.arange(guesses.shape[-1], device=guesses.device) != self.end
+        is_last = (self.limits == n_now)[:, None, None]
+        guesses = guesses.masked_fill(is_last & goes_on, NEVER)
         totals = (self.scores[:, :, None] + guesses).flatten(1)  # (text, beam × vocabulary)
         n_wanted = min(2 * self.n_beams, totals.shape[1])  # so many cannot all be ends
         best, places = totals.topk(n_wanted, dim=1)  # (text, candidate)
         beams, pieces = places // guesses.shape[-1], places % guesses.shape[-1]
-        is_end = pieces == self.frame.end
+        is_end = pieces == self.end
         worth = (best / length_divisor(n_now, self.penalty)).masked_fill(~is_end, NEVER)
         self._keep_whole_texts(worth[:, : self.n_beams], beams)
         self._go_on(best.masked_fill(is_end, NEVER), beams, pieces)
@@ -253,25 +235,21 @@ class _Beams:
     def _keep_whole_texts(self, worth: Tensor, beams: Tensor) -> None:
         """Ends among the best candidates are whole texts. worth: of them, (text, candidate)."""
         values, candidates = worth.max(1)  # (text,)
-        rows = beams.gather(1, candidates[:, None]).squeeze(1)
-        texts = self.pieces[torch.arange(len(rows), device=rows.device), rows, 1:].tolist()
-        n_new = (worth > NEVER).sum(1).tolist()
-        for number, value, pieces, n in zip(self.texts, values.tolist(), texts, n_new, strict=True):
+        ended = self.pieces.take_along_dim(beams.gather(1, candidates[:, None])[:, :, None], 1)
+        n_new = (worth > NEVER).sum(1)
+        rows = zip(values.tolist(), ended[:, 0, 1:].tolist(), n_new.tolist(), strict=True)
+        for number, (value, pieces, n) in zip(self.texts, rows, strict=True):
             self.n_found[number] += n
             if value > self.found[number].score:
                 self.found[number] = Found(tuple(pieces), value)
 
     def _go_on(self, scores: Tensor, beams: Tensor, pieces: Tensor) -> None:
         """The best candidates that have not ended become the hypotheses."""
-        n_kept = min(self.n_beams, scores.shape[1])
-        self.scores, chosen = scores.topk(n_kept, dim=1)
+        self.scores, chosen = scores.topk(self.n_beams, dim=1)
         beams, pieces = beams.gather(1, chosen), pieces.gather(1, chosen)
-        missing = (0, self.n_beams - n_kept)  # of a vocabulary smaller than the beams asked for
-        self.scores = functional.pad(self.scores, missing, value=NEVER)
-        beams, pieces = functional.pad(beams, missing), functional.pad(pieces, missing)
         if self.n_beams > 1:
             self.cache = self.cache.choose(self._rows(torch.arange(len(beams)), beams))
-        history = self.pieces.gather(1, beams[:, :, None].expand(-1, -1, self.pieces.shape[2]))
+        history = self.pieces.take_along_dim(beams[:, :, None], 1)
         self.pieces = torch.cat([history, pieces[:, :, None]], dim=2)
 
     def _leave_finished(self) -> None:
@@ -286,15 +264,15 @@ class _Beams:
         if len(stays) == len(self.texts):
             return
         kept = torch.tensor(stays, device=self.scores.device, dtype=torch.long)
-        every_beam = torch.arange(self.n_beams, device=kept.device)
-        self.cache = self.cache.choose(self._rows(kept, every_beam), kept)
+        self.cache = self.cache.choose(self._rows(kept, torch.arange(self.n_beams)), kept)
         self.texts = [self.texts[place] for place in stays]
         self.limits, self.scores = self.limits[kept], self.scores[kept]
         self.pieces = self.pieces[kept]
 
     def _rows(self, texts: Tensor, beams: Tensor) -> Tensor:
         """The rows of the cache with these beams, (text, beam) or (beam,), of these texts."""
-        return (texts.to(beams.device)[:, None] * self.n_beams + beams).flatten()
+        device = self.scores.device
+        return (texts.to(device)[:, None] * self.n_beams + beams.to(device)).flatten()
 
 
 @dataclass(frozen=True, repr=False)
@@ -390,7 +368,7 @@ def find_frame(tokenizer: PieceTokenizer) -> Frame:
             "This tokenizer puts no piece before and after a text, so a decoder could not know"
             " where to begin and end. Choose another encoder, or none."
         )
-    return Frame(frame.before[0], frame.after[-1])
+    return frame
 
 
 @dataclass(frozen=True)
