@@ -25,15 +25,11 @@ WEIGHTINGS: dict[str, dict[str, Any]] = {
 
 def make_texts(n_train: int = 400, *, n_others: int = 40) -> ParallelTexts:
     chance = random.Random(0)
-
-    def pairs(n: int) -> tuple[Pair, ...]:
-        found = []
-        for _ in range(n):
-            words = [chance.choice(WORDS) for _ in range(chance.randint(2, 3))]
-            found.append(Pair(" ".join(words), (" ".join(reversed(words)),)))
-        return tuple(found)
-
-    return ParallelTexts("reversed", pairs(n_train), pairs(n_others), pairs(n_others))
+    parts = []
+    for n in (n_train, n_others, n_others):
+        texts = [[chance.choice(WORDS) for _ in range(chance.randint(2, 3))] for _ in range(n)]
+        parts.append(tuple(Pair(" ".join(one), (" ".join(one[::-1]),)) for one in texts))
+    return ParallelTexts("reversed", *parts)
 
 
 def make_recipe(**changes: Any) -> TranslationRecipe:
@@ -65,30 +61,18 @@ def make_recipe(**changes: Any) -> TranslationRecipe:
 def make_network(*, n_vocabulary: int = 11, **changes: Any) -> EncoderDecoder:
     """Random weights, evaluation mode."""
     torch.manual_seed(0)
-    shared = {key: changes.pop(key) for key in ("weighting", "weighting_options") if key in changes}
-    norm_first = changes.get("norm_first", True)
-    encoder = Encoder(
-        EncoderSpec(
-            family="bert",
-            n_vocabulary=n_vocabulary,
-            width=16,
-            n_layers=2,
-            n_attention_heads=2,
-            inner_width=24,
-            n_positions=12,
-            norm_first=norm_first,
-            **shared,
-        )
-    )
-    settings: dict[str, Any] = {
+    sizes: dict[str, Any] = {
         "n_vocabulary": n_vocabulary,
         "width": 16,
-        "source_width": 16,
         "n_layers": 2,
         "n_attention_heads": 2,
         "inner_width": 24,
         "n_positions": 12,
+        "norm_first": True,
     }
-    network = EncoderDecoder(encoder, DecoderSpec(**settings | shared | changes))
+    both = ("weighting", "weighting_options", "norm_first")
+    sizes |= {name: changes[name] for name in both if name in changes}
+    encoder = Encoder(EncoderSpec(family="bert", **sizes))
+    network = EncoderDecoder(encoder, DecoderSpec(**{"source_width": 16, **sizes, **changes}))
     draw_weights(network)
     return network.eval()

@@ -1,9 +1,8 @@
-"""The language model, what is hidden from it, and the blocks that it reads."""
+"""The language model, what is hidden from it, the blocks it reads and how it is measured."""
 
 from __future__ import annotations
 
 import json
-import random
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
+from torch.nn import functional
 from transformers import AutoConfig, AutoModelForMaskedLM, BertForPreTraining
 
 from litotes.core.errors import UserError
@@ -23,30 +23,25 @@ from litotes.encoder.pretrained import Pretrained, load_family_tensors
 from litotes.encoder.tokenizer import PieceTokenizer
 from litotes.training.pretraining.language_model import (
     OUTPUT_NAMES,
+    HeldOut,
     LanguageModel,
     architecture_of,
     draw_weights,
     family_tensors,
     load_heads,
 )
-from litotes.training.pretraining.masking import MaskedBatch, MaskedText, Masker, pack_masked
+from litotes.training.pretraining.masking import FOLLOWS, RANDOM, MaskedTexts, Reader
 from litotes.training.pretraining.texts import (
-    FOLLOWS,
-    MASK,
-    RANDOM,
-    SPECIAL,
-    FramedText,
     Line,
     PieceStore,
-    Reader,
-    frame_text,
     make_blocks,
     open_store,
-    train_wordpiece,
     write_store,
 )
 from litotes.training.recipe import ObjectiveSettings
+from litotes.training.vocabularies import SPECIAL, train_wordpiece
 
+CPU = torch.device("cpu")
 SIZES = {
     "hidden_size": 48,
     "num_hidden_layers": 2,
@@ -65,22 +60,14 @@ CONFIGS: dict[str, dict[str, Any]] = {
 }
 
 
-def test_every_family_with_an_output_layer_is_tested() -> None:
-    assert set(CONFIGS) == set(OUTPUT_NAMES)
-
-
-def random_weights(model: Any) -> Any:
+def reference_of(family: str, kind: Any = AutoModelForMaskedLM) -> Any:
+    torch.manual_seed(3)
+    config = AutoConfig.for_model(family, **COMMON | CONFIGS[family])
+    model = kind(config) if kind is BertForPreTraining else kind.from_config(config)
     for name, parameter in model.named_parameters():
         is_scale = "norm" in name.lower() and name.endswith("weight")
         torch.nn.init.normal_(parameter, mean=1.0 if is_scale else 0.0, std=0.2)
     return model.eval()
-
-
-@pytest.fixture(params=sorted(CONFIGS))
-def reference(request: pytest.FixtureRequest) -> Any:
-    torch.manual_seed(3)
-    config = AutoConfig.for_model(request.param, **COMMON | CONFIGS[request.param])
-    return random_weights(AutoModelForMaskedLM.from_config(config))
 
 
 def ours(reference: Any, *, next_sentence: bool = False) -> LanguageModel:
@@ -91,58 +78,36 @@ def ours(reference: Any, *, next_sentence: bool = False) -> LanguageModel:
     return model.eval()
 
 
-def masked_batch(*, pairs: bool = False) -> MaskedBatch:
-    generator = torch.Generator().manual_seed(5)
-    texts = []
-    for length in (7, 40, 3):
-        ids = torch.randint(5, 99, (length,), generator=generator)
-        segments = (torch.arange(length) > length // 2).long() * pairs
-        places = torch.arange(0, length, 3)
-        texts.append(MaskedText(ids, segments, places, ids[places], MISSING))
-    return pack_masked(texts, torch.device("cpu"))
+def masked_texts(*, pairs: bool = False) -> MaskedTexts:
+    """Every third piece is to be guessed, and shown as it is."""
+    generator, lengths = torch.Generator().manual_seed(5), (7, 40, 3)
+    ids = [torch.randint(5, 99, (length,), generator=generator) for length in lengths]
+    segments = [(torch.arange(length) > length // 2).long() * pairs for length in lengths]
+    chosen = torch.cat([torch.arange(length) % 3 == 0 for length in lengths])
+    every = torch.cat(ids)
+    columns = torch.stack([every, every, torch.cat(segments), chosen])
+    follows = [FOLLOWS, RANDOM, FOLLOWS] if pairs else [MISSING] * 3
+    return MaskedTexts(columns, lengths, torch.tensor(follows))
 
 
-def theirs(reference: Any, masked: MaskedBatch) -> list[Any]:
+def theirs(reference: Any, texts: MaskedTexts) -> list[Any]:
     """Text by text, without padding."""
-    lengths = masked.batch.layout.lengths
-    rows = zip(
-        masked.batch.pieces.split(lengths), masked.batch.segments.split(lengths), strict=True
-    )
     outputs = []
-    for ids, segments in rows:
+    for ids, _, segments, _ in texts.by_text:
         more = {"token_type_ids": segments[None]} if segments.any() else {}
         outputs.append(reference(input_ids=ids[None], **more))
     return outputs
 
 
 @torch.no_grad()
-def test_logits_equal_transformers(reference: Any) -> None:
-    masked = masked_batch()
-    expected = torch.cat([output.logits[0] for output in theirs(reference, masked)])
-    found = ours(reference)(masked).pieces
-    assert found.shape == (len(masked.places), 99)
-    assert (found - expected[masked.places]).abs().max() < 1e-5
+@pytest.mark.parametrize("family", sorted(OUTPUT_NAMES))
+def test_logits_equal_transformers_before_and_after_saving(family: str, tmp_path: Path) -> None:
+    reference, texts = reference_of(family), masked_texts()
+    masked = texts.pack(range(3), CPU)
+    model = ours(reference)
+    expected = torch.cat([output.logits[0] for output in theirs(reference, texts)])
+    assert (model(masked)[0] - expected[masked.places]).abs().max() < 1e-5
 
-
-@torch.no_grad()
-def test_next_sentences_equal_transformers() -> None:
-    torch.manual_seed(4)
-    config = AutoConfig.for_model("bert", **COMMON | CONFIGS["bert"])
-    reference = random_weights(BertForPreTraining(config))
-    masked = masked_batch(pairs=True)
-    outputs = theirs(reference, masked)
-    guesses = ours(reference, next_sentence=True)(masked)
-    expected = torch.cat([output.prediction_logits[0] for output in outputs])
-    assert (guesses.pieces - expected[masked.places]).abs().max() < 1e-5
-    assert guesses.follows is not None
-    follows = torch.cat([output.seq_relationship_logits for output in outputs])
-    assert (guesses.follows - follows).abs().max() < 1e-5
-
-
-@torch.no_grad()
-def test_transformers_loads_what_is_saved(reference: Any, tmp_path: Path) -> None:
-    torch.manual_seed(6)
-    model = LanguageModel(Encoder(ours(reference).encoder.spec), next_sentence=False).eval()
     draw_weights(model)
     spec = model.encoder.spec
     architecture = architecture_of(spec.family, next_sentence=False)
@@ -152,53 +117,82 @@ def test_transformers_loads_what_is_saved(reference: Any, tmp_path: Path) -> Non
     loaded, info = AutoModelForMaskedLM.from_pretrained(tmp_path, output_loading_info=True)
     assert not info["missing_keys"]
     assert not info["unexpected_keys"]
-    masked = masked_batch()
-    expected = torch.cat([output.logits[0] for output in theirs(loaded.eval(), masked)])
-    assert (model(masked).pieces - expected[masked.places]).abs().max() < 1e-5
+    again = torch.cat([output.logits[0] for output in theirs(loaded.eval(), texts)])
+    assert (model(masked)[0] - again[masked.places]).abs().max() < 1e-5
+    # one text of the batch alone
+    (first,) = (output.logits[0] for output in theirs(loaded, texts)[1:2])
+    assert (model(texts.pack([1], CPU))[0] - first[::3]).abs().max() < 1e-5
 
 
-def test_an_encoder_without_an_output_layer_is_given_one(reference: Any) -> None:
-    model = ours(reference)
-    prefix = reference.base_model_prefix
-    bare = {k: v for k, v in reference.state_dict().items() if k.startswith(f"{prefix}.")}
-    (note,) = load_heads(model, bare, "test")
+@pytest.mark.parametrize("family", ["bert", "distilbert"])
+def test_output_layers_that_are_not_there_or_not_whole(family: str) -> None:
+    reference, names = reference_of(family), OUTPUT_NAMES[family]
+    model, state = ours(reference), dict(reference.state_dict())
+    prefix = f"{reference.base_model_prefix}."
+    (note,) = load_heads(model, {k: v for k, v in state.items() if k.startswith(prefix)}, "test")
     assert "no weights of its output layer" in note
-
-
-def test_half_an_output_layer_is_refused(reference: Any) -> None:
-    state = dict(reference.state_dict())
-    names = OUTPUT_NAMES[reference.config.model_type]
-    del state[f"{names.dense}.bias"]
-    with pytest.raises(UserError, match=r"dense\.bias.*missing|transform\.bias.*missing"):
-        load_heads(ours(reference), state, "test")
-
-
-def test_an_untied_output_layer_is_told(reference: Any) -> None:
-    names = OUTPUT_NAMES[reference.config.model_type]
-    state = dict(reference.state_dict())
-    state[f"{names.decoder}.weight"] = state[f"{names.decoder}.weight"] + 1
-    (note,) = load_heads(ours(reference), state, "test")
+    untied = state | {f"{names.decoder}.weight": state[f"{names.decoder}.weight"] + 1}
+    (note,) = load_heads(model, untied, "test")
     assert "not tied" in note
+    dense = f"{names.dense}.bias"
+    with pytest.raises(UserError, match=dense.replace(".", r"\.")):
+        load_heads(model, {k: v for k, v in state.items() if k != dense}, "test")
+    with pytest.raises(UserError, match="test: "):
+        load_heads(model, state | {dense: state[dense][1:]}, "test")
 
 
-@pytest.mark.parametrize("training", [False, True])
-def test_the_output_layer_teaches_the_embeddings(training: bool) -> None:
-    spec = spec_from_config({"model_type": "bert", **COMMON, **SIZES}, "test")
-    model = LanguageModel(Encoder(spec), next_sentence=True).train(training)
-    masked = masked_batch()
-    unseen = 98 - masked.batch.pieces.flip(0)  # some piece that is no input
-    number = next(int(n) for n in unseen if n not in masked.batch.pieces)
-    model(masked).pieces[:, number].sum().backward()
+@torch.no_grad()
+def test_measurements_follow_from_the_logits_of_transformers() -> None:
+    reference, texts = reference_of("bert", BertForPreTraining), masked_texts(pairs=True)
+    outputs = theirs(reference, texts)
+    logits = torch.cat([output.prediction_logits[0][::3] for output in outputs])
+    counts = np.arange(99)
+    held_out = HeldOut(texts, counts)
+    scores = held_out.score(ours(reference, next_sentence=True))
+    losses = functional.cross_entropy(logits, texts.targets, reduction="none")
+    assert scores["perplexity"] == pytest.approx(float(losses.mean().exp()), rel=1e-4)
+    assert scores["accuracy"] == float((logits.argmax(-1) == texts.targets).float().mean())
+    follows = torch.cat([output.seq_relationship_logits for output in outputs]).argmax(-1)
+    right = (follows == torch.tensor([0, 1, 0])).double().mean()
+    assert scores["next_sentence"] == pytest.approx(float(right))
+    shares = (counts[texts.targets] + 1) / (counts.sum() + 99)
+    assert scores["unigram"] == pytest.approx(np.exp(-np.log(shares).mean()))
+    assert (scores["n_texts"], scores["n_pieces"]) == (3, 3 + 14 + 1)
+    _, by_text = held_out.measure(ours(reference, next_sentence=True))
+    np.testing.assert_allclose(by_text, [part.sum() for part in losses.split([3, 14, 1])], 1e-4)
+    # a resample of one text thrice is worth that text
+    low, high = scores["interval"]
+    alone = np.exp(by_text / [3, 14, 1])
+    assert alone.min() <= low < scores["perplexity"] < high <= alone.max()
+    nothing = MaskedTexts(texts.columns * 0, texts.lengths, texts.follows)
+    with pytest.raises(UserError, match=r"raise data\.held_out"):
+        HeldOut(nothing, counts)
+
+
+def test_the_output_layer_teaches_the_embeddings() -> None:
+    model = ours(reference_of("bert", BertForPreTraining), next_sentence=True).train()
+    masked = masked_texts().pack(range(3), CPU)
+    number = next(n for n in range(99) if n not in masked.batch.pieces)
+    model(masked)[0][:, number].sum().backward()
     gradient = model.encoder.embeddings.piece.weight.grad
     assert gradient is not None
     assert gradient[number].abs().sum() > 0
-    assert "heads.output.bias" in dict(model.named_parameters())
-
-
-def test_other_families_know_no_next_sentence() -> None:
     config = {"model_type": "roberta", **COMMON, **SIZES}
     with pytest.raises(UserError, match=r"next_sentence = false"):
         LanguageModel(Encoder(spec_from_config(config, "test")), next_sentence=True)
+
+
+class MadeTexts(list[Line]):
+    """Lines in place of those of a file."""
+
+    notes = ("made up",)
+
+
+def store_of(folder: Path, tokenizer: PieceTokenizer, *documents: list[str]) -> PieceStore:
+    numbered = enumerate(documents)
+    lines = MadeTexts(Line(text, n, text) for n, document in numbered for text in document)
+    write_store(folder / "texts", lines, tokenizer, watch=ignore_progress)  # type: ignore[arg-type]
+    return open_store(folder / "texts")
 
 
 PROSE = [
@@ -209,260 +203,166 @@ PROSE = [
 
 
 @pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> PieceTokenizer:
-    content = train_wordpiece(PROSE, n_vocabulary=120, lower_case=True)
-    file = tmp_path_factory.mktemp("tokenizer") / "tokenizer.json"
-    file.write_text(content)
-    return PieceTokenizer(file, max_pieces=64)
-
-
-def framed_texts(tokenizer: PieceTokenizer, n_pieces: int) -> list[FramedText]:
-    """The prose again and again, until there are so many pieces besides the special ones."""
-    prose = [" ".join(PROSE * min(n_pieces // 1000, 20))]
-    frame = tokenizer.frame(pair=False)
-    texts, n_found = [], 0
-    for text in tokenizer.encode_whole(prose):
-        texts.append(frame_text(frame, (np.array(text.ids), np.array(text.continues))))
-        n_found += len(text.ids)
-    return texts * (n_pieces // n_found + 1)
+def prose_store(tmp_path_factory: pytest.TempPathFactory) -> tuple[PieceStore, PieceTokenizer]:
+    """Forty thousand pieces of prose, with a vocabulary learned from it."""
+    content = train_wordpiece(lambda: PROSE, n_vocabulary=120, lower_case=True)
+    tokenizer = PieceTokenizer(Path("x"), max_pieces=64, content=content.encode())
+    return store_of(tmp_path_factory.mktemp("prose"), tokenizer, PROSE * 250), tokenizer
 
 
 @pytest.mark.parametrize("whole_words", [False, True])
-def test_shares_over_a_million_pieces(tokenizer: PieceTokenizer, whole_words: bool) -> None:
-    masker = Masker(tokenizer, ObjectiveSettings(whole_words=whole_words))
-    texts = framed_texts(tokenizer, 1_000_000)
-    masked = masker.mask_texts(texts, torch.Generator().manual_seed(0))
-    n_ordinary = sum(int((~masker.is_special[text.ids]).sum()) for text in texts)
-    assert n_ordinary >= 1_000_000
-    targets = torch.cat([text.targets for text in masked])
-    shown = torch.cat([text.ids[text.places] for text in masked])
-    is_mask, stays = shown == masker.mask, shown == targets
+def test_shares_of_what_is_hidden(
+    prose_store: tuple[PieceStore, PieceTokenizer], whole_words: bool
+) -> None:
+    store, tokenizer = prose_store
+    blocks = make_blocks(store, 60, join_lines=False)
+    reader = Reader(blocks, tokenizer, ObjectiveSettings(whole_words=whole_words))
+    texts = reader.read(range(len(blocks)), seed=0)
+    ids, shown, _, chosen = texts.columns
+    is_chosen, is_special = chosen > 0, reader.is_special[ids]
+    assert (shown[~is_chosen] == ids[~is_chosen]).all()
+    assert not is_special[is_chosen].any()
+    replaced = shown[is_chosen & (shown != reader.mask)]
+    assert not reader.is_special[replaced].any()
+    is_mask, stays = shown[is_chosen] == reader.mask, shown[is_chosen] == ids[is_chosen]
     shares = {
-        "chosen": len(targets) / n_ordinary,
+        "chosen": len(texts.targets) / int((~is_special).sum()),
         "masked": is_mask.float().mean().item(),
         "random": (~is_mask & ~stays).float().mean().item(),
         "stays": stays.float().mean().item(),
     }
     # any piece is now and then the one that was there
-    by_chance = 0.1 / len(masker.ordinary)
+    by_chance = 0.1 / int((~reader.is_special).sum())
     wanted = {"chosen": 0.15, "masked": 0.8, "random": 0.1 - by_chance, "stays": 0.1 + by_chance}
-    assert shares == pytest.approx(wanted, abs=0.005)
-
-
-def test_only_what_is_chosen_changes_and_special_pieces_never(tokenizer: PieceTokenizer) -> None:
-    masker = Masker(tokenizer, ObjectiveSettings())
-    texts = framed_texts(tokenizer, 5_000)
-    for text, hidden in zip(
-        texts, masker.mask_texts(texts, torch.Generator().manual_seed(1)), strict=True
-    ):
-        restored = hidden.ids.clone()
-        restored[hidden.places] = hidden.targets
-        assert restored.tolist() == text.ids.tolist()
-        assert not masker.is_special[hidden.targets.numpy()].any()
-        replaced = hidden.ids[hidden.places]
-        assert not masker.is_special[replaced[replaced != masker.mask].numpy()].any()
-
-
-def test_whole_words_are_chosen_or_left(tokenizer: PieceTokenizer) -> None:
-    masker = Masker(tokenizer, ObjectiveSettings(whole_words=True, share=0.5))
-    n_together = 0
-    texts = framed_texts(tokenizer, 5_000)
-    for text, hidden in zip(
-        texts, masker.mask_texts(texts, torch.Generator().manual_seed(2)), strict=True
-    ):
-        chosen = np.isin(np.arange(len(text.ids)), hidden.places.numpy())
-        continued = np.flatnonzero(text.continues)
-        assert (chosen[continued] == chosen[continued - 1]).all()
-        n_together += int(chosen[continued].sum())
-    assert n_together > 100
-
-
-def test_what_is_drawn_depends_on_the_seed_alone(tokenizer: PieceTokenizer) -> None:
-    masker = Masker(tokenizer, ObjectiveSettings())
-    texts = framed_texts(tokenizer, 2_000)
-    first, again, other = (
-        torch.cat([text.ids for text in masker.mask_texts(texts, generator)])
-        for generator in (torch.Generator().manual_seed(seed) for seed in (3, 3, 4))
+    assert shares == pytest.approx(wanted, abs=0.02)
+    continues = (
+        torch.cat(
+            [torch.tensor([0, *store.read(*blocks.span(n))[1], 0]) for n in range(len(blocks))]
+        )
+        > 0
     )
-    assert torch.equal(first, again)
-    assert not torch.equal(first, other)
+    together = is_chosen[1:] == is_chosen[:-1]
+    assert bool(together[continues[1:]].all()) is whole_words
+    again, other = (reader.read(range(len(blocks)), seed=seed).columns for seed in (0, 1))
+    assert torch.equal(texts.columns, again)
+    assert not torch.equal(shown, other[1])
 
 
-def test_a_packed_batch_knows_where_each_chosen_piece_is(tokenizer: PieceTokenizer) -> None:
-    masker = Masker(tokenizer, ObjectiveSettings(share=0.4, masked=1.0, random=0.0))
-    masked = masker.mask_texts(framed_texts(tokenizer, 1_000), torch.Generator().manual_seed(5))
-    packed = pack_masked(masked, torch.device("cpu"))
-    assert (packed.batch.pieces[packed.places] == masker.mask).all()
-    assert int((packed.batch.pieces == masker.mask).sum()) == len(packed.places)
-    assert torch.equal(packed.batch.layout.texts[packed.places], packed.texts)
-    assert torch.equal(packed.targets, torch.cat([text.targets for text in masked]))
-    assert packed.follows.tolist() == [MISSING] * len(masked)
-
-
-def test_a_tokenizer_without_a_mask_is_refused(tiny: Pretrained) -> None:
-    with pytest.raises(UserError, match=r"no mask \(\[MASK\] or <mask>\)"):
-        Masker(tiny.tokenizer, ObjectiveSettings())
-
-
-def test_the_trained_tokenizer_has_a_mask(tokenizer: PieceTokenizer) -> None:
-    assert tokenizer.find_piece(MASK) is not None
-    assert tokenizer.encode(["the story"])[0].ids[0] == tokenizer.find_piece("[CLS]")
-
-
-GENERATOR = torch.Generator()
-
-
-class MadeTexts(list[Line]):
-    """Lines in place of those of a file."""
-
-    notes = ("made up",)
-
-
-def store_of(lines: MadeTexts, tokenizer: PieceTokenizer, folder: Path) -> PieceStore:
-    write_store(folder / "texts", lines, tokenizer, watch=ignore_progress)
-    return open_store(folder / "texts")
-
-
-def lines_of(*documents: list[str]) -> MadeTexts:
-    return MadeTexts(
-        Line(text, number, text) for number, document in enumerate(documents) for text in document
-    )
-
-
-@pytest.fixture
-def store(tiny: Pretrained, tmp_path: Path) -> PieceStore:
-    documents = [["the tea is great"] * 3, ["a", "\u200b", "love " * 30], ["bad queue"] * 5]
-    return store_of(lines_of(*documents), tiny.tokenizer, tmp_path)
+def test_a_packed_batch_knows_where_each_chosen_piece_is(
+    prose_store: tuple[PieceStore, PieceTokenizer],
+) -> None:
+    store, tokenizer = prose_store
+    settings = ObjectiveSettings(share=0.4, masked=1.0, random=0.0)
+    reader = Reader(make_blocks(store, 60, join_lines=False), tokenizer, settings)
+    texts = reader.read(range(9), seed=5)
+    packed = texts.pack(range(9), CPU)
+    assert (packed.batch.pieces[packed.places] == reader.mask).all()
+    assert int((packed.batch.pieces == reader.mask).sum()) == len(packed.places)
+    assert torch.equal(packed.targets, texts.targets)
+    assert packed.follows.tolist() == [MISSING] * 9
 
 
 def test_a_store_holds_every_piece_and_where_words_begin(tiny: Pretrained, tmp_path: Path) -> None:
     texts = ["the queues", "tea tea!", "it is " * 100]
-    store = store_of(lines_of(texts), tiny.tokenizer, tmp_path)
+    store = store_of(tmp_path, tiny.tokenizer, texts)
     whole = tiny.tokenizer.encode_whole(texts)
     ends = store.lines[:, 0].tolist()
     for start, end, text in zip([0, *ends], ends, whole, strict=False):
         ids, continues = store.read(start, end)
         assert ids.tolist() == text.ids
-        assert continues.tolist() == text.continues
-    assert whole[0].continues[:2] == [False, False]
+        assert (continues > 0).tolist() == text.continues
     assert any(whole[0].continues)
-    assert len(whole[2].ids) > tiny.tokenizer.max_pieces
+    assert store.read(2, 4)[1][0] == 0  # what is cut off is a beginning
     assert store.notes == ("made up",)
 
 
 @pytest.mark.parametrize("join_lines", [False, True])
-@pytest.mark.parametrize("room", [4, 9, 500])
-def test_blocks_hold_every_piece_once(store: PieceStore, room: int, join_lines: bool) -> None:
+@pytest.mark.parametrize(("room", "n_blocks"), [(4, (17, 15)), (9, (13, 9)), (500, (10, 3))])
+def test_blocks_hold_every_piece_once(
+    tiny: Pretrained, tmp_path: Path, room: int, n_blocks: tuple[int, int], join_lines: bool
+) -> None:
+    documents = [["the tea is great"] * 3, ["a", "\u200b", "love " * 30], ["bad queue"] * 5]
+    store = store_of(tmp_path, tiny.tokenizer, *documents)
     blocks = make_blocks(store, room, join_lines=join_lines)
     starts, ends = blocks.rows[:, 0], blocks.rows[:, 1]
-    assert blocks.lengths.min() > 0
-    assert blocks.lengths.max() <= room
+    assert 0 < blocks.lengths.min() <= blocks.lengths.max() <= room
     assert (starts[0], ends[-1]) == (0, len(store.pieces))
     assert (starts[1:] == ends[:-1]).all()
     borders = store.lines[np.flatnonzero(np.diff(store.lines[:, 1])), 0]
     assert set(borders) <= set(ends), "a block spans two documents"
-    if room == 500:
-        assert len(blocks) == (3 if join_lines else 10)  # a line without a piece is none
-
-
-@pytest.mark.parametrize("share", [0.11, 0.2, 0.24])  # some end within equal texts
-def test_equal_texts_are_on_the_same_side(tiny: Pretrained, tmp_path: Path, share: float) -> None:
-    texts = [f"tea {number % 40}" for number in range(200)]
-    blocks = make_blocks(store_of(lines_of(texts), tiny.tokenizer, tmp_path), 9, join_lines=False)
-    learned, held = blocks.hold_out(share)
-    assert len(learned) + len(held) == 200
-    assert share - 0.05 < len(held) / 200 < share + 0.1
-    assert not set(learned.rows[:, 3]) & set(held.rows[:, 3])
-    again, _ = blocks.hold_out(share)
-    assert (again.rows == learned.rows).all()
-
-
-def test_one_text_cannot_be_divided(tiny: Pretrained, tmp_path: Path) -> None:
-    store = store_of(lines_of(["tea"] * 9), tiny.tokenizer, tmp_path)
-    with pytest.raises(UserError, match="too few different texts"):
-        make_blocks(store, 9, join_lines=False).hold_out(0.1)
-
-
-def test_counts_are_those_of_the_pieces(store: PieceStore) -> None:
-    blocks = make_blocks(store, 9, join_lines=True)
+    assert len(blocks) == n_blocks[join_lines]
     expected = np.bincount(store.read(0, len(store.pieces))[0], minlength=200)
     assert (blocks.count_pieces(200) == expected).all()
 
 
-def test_a_text_stands_in_its_frame(tiny: Pretrained, store: PieceStore) -> None:
-    reader = Reader(make_blocks(store, 90, join_lines=False), tiny.tokenizer.frame(pair=False))
-    (expected,) = tiny.tokenizer.encode(["the tea is great"])
-    found = reader.read(0, GENERATOR)
-    assert (found.ids.tolist(), found.segments.tolist()) == (expected.ids, expected.segments)
-    assert found.follows == MISSING
+@pytest.mark.parametrize("share", [0.11, 0.2, 0.24])  # some end within equal texts
+def test_equal_texts_are_on_the_same_side(tiny: Pretrained, tmp_path: Path, share: float) -> None:
+    store = store_of(tmp_path, tiny.tokenizer, [f"tea {number % 40}" for number in range(200)])
+    blocks = make_blocks(store, 9, join_lines=False)
+    learned, held = blocks.hold_out(share)
+    assert len(learned) + len(held) == 200
+    assert share <= held.n_pieces / blocks.n_pieces < share + 0.04
+    assert not set(learned.rows[:, 3]) & set(held.rows[:, 3])
+    with pytest.raises(UserError, match="too few different texts"):
+        make_blocks(
+            store_of(tmp_path / "one", tiny.tokenizer, ["tea"] * 9), 9, join_lines=False
+        ).hold_out(0.1)
 
 
-def test_half_of_the_pairs_follow(tiny: Pretrained, tmp_path: Path) -> None:
-    names = ("tea", "queue", "love", "hate")
-    store = store_of(lines_of(*([name] * 8 for name in names)), tiny.tokenizer, tmp_path)
-    tokenizer = tiny.tokenizer
-    blocks = make_blocks(store, 5, join_lines=True)
-    pair, single = tokenizer.frame(pair=True), tokenizer.frame(pair=False)
-    reader = Reader(blocks, single, pair, room=5)
-    generator = torch.Generator().manual_seed(0)
-    found = [reader.read(place % len(blocks), generator) for place in range(2000)]
-    for text in found:
-        assert len(text.ids) <= 5 + len(pair)
-        first = set(text.ids[text.segments == 0].tolist()) - tokenizer.meaningless
-        second = set(text.ids[text.segments == 1].tolist()) - tokenizer.meaningless
-        assert (first == second) is (text.follows == FOLLOWS)
+PAIRS = ObjectiveSettings(next_sentence=True, share=1e-9)
+
+
+@pytest.fixture
+def with_mask(tiny: Pretrained, monkeypatch: pytest.MonkeyPatch) -> PieceTokenizer:
+    """The tiny tokenizer, and one of its letters for a mask."""
+    with pytest.raises(UserError, match=r"no mask \(\[MASK\] or <mask>\)"):
+        Reader(None, tiny.tokenizer, PAIRS)  # type: ignore[arg-type]
+    monkeypatch.setattr("litotes.training.pretraining.masking.MASKS", ("z",))
+    return tiny.tokenizer
+
+
+def test_half_of_the_pairs_follow(with_mask: PieceTokenizer, tmp_path: Path) -> None:
+    tokenizer = with_mask
+    tokenizer.max_pieces = 8  # five and what stands around a pair
+    documents = [[name] * 8 for name in ("tea", "queue", "love", "hate")]
+    blocks = make_blocks(store_of(tmp_path, tokenizer, *documents), 5, join_lines=True)
+    texts = Reader(blocks, tokenizer, PAIRS).read([n % len(blocks) for n in range(1000)], seed=0)
+    layouts = []
+    for (ids, _, segments, _), follows in zip(texts.by_text, texts.follows.tolist(), strict=True):
+        assert len(ids) <= 8
+        first, second = (set(ids[segments == n].tolist()) - tokenizer.meaningless for n in (0, 1))
+        assert (first == second) is (follows == FOLLOWS)
         assert min(len(first), len(second)) > 0
-    assert np.mean([text.follows == RANDOM for text in found]) == pytest.approx(0.5, abs=0.04)
+        layouts.append((ids.tolist(), segments.tolist()))
+    assert float((texts.follows == RANDOM).float().mean()) == pytest.approx(0.5, abs=0.05)
     expected = tokenizer.encode(["tea tea"], ["tea tea tea"])[0]
-    layouts = [(text.ids.tolist(), text.segments.tolist()) for text in found]
     assert (expected.ids, expected.segments) in layouts
 
 
-def test_a_line_alone_is_read_as_one_text(tiny: Pretrained, tmp_path: Path) -> None:
-    store = store_of(lines_of(["tea"], ["queue"]), tiny.tokenizer, tmp_path)
-    blocks = make_blocks(store, 9, join_lines=True)
-    pair, single = tiny.tokenizer.frame(pair=True), tiny.tokenizer.frame(pair=False)
-    text = Reader(blocks, single, pair, room=9).read(0, GENERATOR)
-    assert text.ids.tolist() == tiny.tokenizer.encode(["tea"])[0].ids
-    assert text.follows == MISSING
-
-
-def test_one_document_has_no_other(tiny: Pretrained, tmp_path: Path) -> None:
-    store = store_of(lines_of(["tea"] * 20), tiny.tokenizer, tmp_path)
-    frame = tiny.tokenizer.frame(pair=True)
+def test_a_line_alone_is_read_as_one_text(with_mask: PieceTokenizer, tmp_path: Path) -> None:
+    store = store_of(tmp_path, with_mask, ["the tea is great"], ["queue"])
+    texts = Reader(make_blocks(store, 90, join_lines=True), with_mask, PAIRS).read([0], seed=0)
+    (expected,) = with_mask.encode(["the tea is great"])
+    assert texts.columns[0].tolist() == expected.ids
+    assert texts.columns[2].tolist() == expected.segments
+    assert texts.follows.tolist() == [MISSING]
+    alone = store_of(tmp_path / "one", with_mask, ["tea"] * 20)
     with pytest.raises(UserError, match="at least two documents"):
-        Reader(make_blocks(store, 4, join_lines=True), frame, frame, room=4)
+        Reader(make_blocks(alone, 4, join_lines=True), with_mask, PAIRS)
 
 
-CHANCE = random.Random(0)
-TEXTS = [
-    " ".join("".join(CHANCE.choices("abcdefghijkl", k=CHANCE.randint(2, 7))) for _ in range(40))
-    for _ in range(60)
-]
-
-
-def test_the_same_texts_give_the_same_bytes() -> None:
-    found = {train_wordpiece(TEXTS, n_vocabulary=300, lower_case=True) for _ in range(4)}
-    assert len(found) == 1
-
-
-def test_it_reads_pairs_as_bert_does(tmp_path: Path) -> None:
-    file = tmp_path / "tokenizer.json"
-    file.write_text(train_wordpiece(TEXTS, n_vocabulary=300, lower_case=True))
-    tokenizer = PieceTokenizer(file, max_pieces=64)
-    assert tokenizer.n_vocabulary == 300
-    numbers = {piece: tokenizer.find_piece(piece) for piece in SPECIAL}
-    assert list(numbers.values()) == [0, 1, 2, 3, 4]
+def test_a_vocabulary_is_the_same_every_time_and_reads_pairs_as_bert_does() -> None:
+    texts = [*PROSE, *(f"word{number} {'abc'[number % 3] * (number % 7)}" for number in range(60))]
+    first, again = (
+        train_wordpiece(lambda: texts, n_vocabulary=200, lower_case=True) for _ in range(2)
+    )
+    assert first == again
+    tokenizer = PieceTokenizer(Path("x"), max_pieces=64, content=first.encode())
+    assert tokenizer.n_vocabulary == 200
+    assert [tokenizer.find_piece(piece) for piece in SPECIAL] == [0, 1, 2, 3, 4]
     frame = tokenizer.frame(pair=True)
     assert (frame.before, frame.between, frame.after, frame.second_segment) == ((2,), (3,), (3,), 1)
-    (pieces,) = tokenizer.encode(["ab cd"], ["ef"])
-    assert (pieces.ids[0], pieces.ids[-1], pieces.segments[-1]) == (2, 3, 1)
-    assert 1 not in pieces.ids
     assert tokenizer.encode(["ß"])[0].ids == [2, 1, 3]  # never seen
-
-
-def test_case_is_kept_on_request() -> None:
-    kept = train_wordpiece(["Bath bath BATH"], n_vocabulary=64, lower_case=False)
-    ignored = train_wordpiece(["Bath bath BATH"], n_vocabulary=64, lower_case=True)
-    assert "B" in json.loads(kept)["model"]["vocab"]
-    assert "B" not in json.loads(ignored)["model"]["vocab"]
+    for lower_case in (False, True):
+        content = train_wordpiece(lambda: ["Bath bath"], n_vocabulary=64, lower_case=lower_case)
+        assert ("B" in json.loads(content)["model"]["vocab"]) is not lower_case

@@ -6,21 +6,26 @@ import json
 from itertools import chain
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
-from sklearn.metrics import accuracy_score, f1_score
+from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support
 
 import litotes
 from litotes.cli.main import main
 from litotes.core.errors import UserError
-from litotes.data.words import WordExample, cut_text
+from litotes.core.values import MISSING, Task
+from litotes.data.words import WordExample
+from litotes.encoder.layout import Layout
 from litotes.encoder.packing import Window
+from litotes.encoder.pretrained import Pretrained
 from litotes.encoder.tokenizer import Pieces
 from litotes.model.checkpoint import load_word_model
 from litotes.training.course import Run
 from litotes.training.recipe import WordRecipe
 from litotes.training.run import train
 from litotes.training.tagging.answers import _best_span, answer_texts, make_windows, make_word_set
+from litotes.training.tagging.course import span_loss, total_weight
 from litotes.training.tagging.scores import (
     most_frequent_tags,
     score_spans,
@@ -54,14 +59,14 @@ def runs(
     out = tmp_path_factory.mktemp("word-runs")
     pruned = {"model__pruning": "cascade", "model__pruning_options": {"schedule": [1.0, 0.6]}}
     made = {
-        "tagging": make_recipe(word_file, tiny_folder, "tagging", training__epochs=6),
+        "tagging": make_recipe(word_file, tiny_folder, "tagging"),
         "span": make_recipe(word_file, tiny_folder, "span", training__epochs=10),
-        "pruned": make_recipe(word_file, tiny_folder, "tagging", training__epochs=6, **pruned),
+        "pruned": make_recipe(word_file, tiny_folder, "tagging", **pruned),
     }
     return {name: train(recipe, out / name) for name, recipe in made.items()}
 
 
-def test_both_kinds_learn(runs: dict[str, Run]) -> None:
+def test_models_learn_and_answer_as_they_did_when_they_were_saved(runs: dict[str, Run]) -> None:
     for name, least in {"tagging": 0.95, "pruned": 0.85}.items():
         scores = runs[name].scores
         assert scores["accuracy"] > least, name
@@ -70,21 +75,21 @@ def test_both_kinds_learn(runs: dict[str, Run]) -> None:
     spans = runs["span"].scores
     assert spans["overlap_f1"] > spans["majority"] + 0.2
     assert spans["exact_match"] <= spans["overlap_f1"]
-
-
-def test_a_saved_model_answers_as_it_did(runs: dict[str, Run]) -> None:
     for run in runs.values():
         network, tokenizer = run.model.network, run.model.tokenizer
         windows = make_windows([["tea", "is", "great"]], tokenizer, network.kind)
         (now,) = answer_texts(network, windows)
         (loaded,) = answer_texts(load_word_model(run.folder).network, windows)
         assert now.span == loaded.span
-        if now.probabilities is not None and loaded.probabilities is not None:
-            torch.testing.assert_close(now.probabilities, loaded.probabilities)
+        torch.testing.assert_close(now.probabilities, loaded.probabilities)
 
 
-def test_a_tagger_says_where_words_stand(runs: dict[str, Run]) -> None:
-    tagger = litotes.Tagger.load(runs["tagging"].folder)
+@pytest.fixture(scope="module")
+def tagger(runs: dict[str, Run]) -> Tagger:
+    return litotes.Tagger.load(runs["tagging"].folder, device="cpu")
+
+
+def test_a_tagger_says_where_words_stand(tagger: Tagger) -> None:
     found = tagger.predict("the  tea is great")
     assert [(word.start, word.end) for word in found.words] == [(0, 3), (5, 8), (9, 11), (12, 17)]
     assert found.tags == ("O", "O", "O", "B-F")
@@ -92,18 +97,18 @@ def test_a_tagger_says_where_words_stand(runs: dict[str, Run]) -> None:
     assert (entity.kind, entity.written, entity.first, entity.last) == ("F", "great", 3, 4)
     assert found.as_json()["feeling"]["entities"][0]["text"] == "great"
     given, alone = tagger.predict([["the", "tea", "is", "great"], "love"])
-    assert given.tags == found.tags
-    assert alone.tags == ("B-F",)
+    assert [(word.start, word.end) for word in given.words] == [(0, 3), (4, 7), (8, 10), (11, 16)]
+    assert (given.tags, alone.tags) == (found.tags, ("B-F",))
 
 
 def test_a_span_or_none(runs: dict[str, Run]) -> None:
     tagger = Tagger.load(runs["span"].folder)
-    found, none = tagger.predict(["tea is queue", "the tea"])
+    found, none, long = tagger.predict(["tea is queue", "the tea", "tea great " * 400])
     assert found.span is not None
-    assert found.span.written == "queue"
-    assert (found.span.start, found.span.end) == (7, 12)
+    assert (found.span.written, found.span.start, found.span.end) == ("queue", 7, 12)
     assert 0 < (found.probability or 0) <= 1
     assert none.as_json()["feeling"].keys() == {"span", "probability"}
+    assert long.truncated
 
 
 def test_words_that_were_not_read_take_no_share_of_a_span() -> None:
@@ -119,54 +124,44 @@ def test_words_that_were_not_read_take_no_share_of_a_span() -> None:
 def test_every_word_of_a_long_text_is_answered(runs: dict[str, Run]) -> None:
     words = ["tea", "great"] * 400
     for name in ("tagging", "pruned"):
-        found = Tagger.load(runs[name].folder).predict([words])[0]
+        (found,) = Tagger.load(runs[name].folder).predict([words])
         assert len(found.words) == len(words)
         assert not found.truncated
         assert all(found.tags)
-    spans = Tagger.load(runs["span"].folder).predict(" ".join(words))
-    assert spans.truncated
 
 
-def test_bad_texts(runs: dict[str, Run]) -> None:
-    tagger = Tagger.load(runs["tagging"].folder)
+def test_bad_texts(tagger: Tagger, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UserError, match="empty"):
         tagger.predict("  ")
-    good, bad = tagger.predict(["tea", ""], bad_texts="empty")
-    assert good.problem is None
-    assert bad.problem is not None
-    assert "feeling" not in bad.as_json()
-    assert list(tagger.predict_stream([])) == []
-    with pytest.raises(UserError, match=r"no treatment of bad texts 'emtpy'.*'empty'"):
+    with pytest.raises(UserError, match=r"'emtpy'.*'empty'"):
         tagger.predict(["tea", ""], bad_texts="emtpy")
-
-
-def test_a_bad_text_of_a_stream_is_named_by_its_place_in_it(
-    runs: dict[str, Run], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    assert list(tagger.predict_stream([])) == []
     monkeypatch.setattr("litotes.training.tagging.tagger._AT_ONCE", 2)
-    tagger = Tagger.load(runs["tagging"].folder, device="cpu")
     *good, bad = tagger.predict_stream(["tea"] * 4 + [""])
     assert [one.problem for one in good] == [None] * 4
-    assert bad.problem is not None
-    assert bad.problem.startswith("Text 5 is empty")
+    assert (bad.problem or "").startswith("Text 5 ")
+    assert "feeling" not in bad.as_json()
 
 
-def test_targets_of_words_and_spans(word_file: Path, tiny: object) -> None:
-    from litotes.core.values import MISSING, Task
-    from litotes.data.words import WordExample
-
-    tokenizer = tiny.tokenizer  # type: ignore[attr-defined]
+def test_targets_and_losses_of_words_and_spans(tiny: Pretrained) -> None:
     long = WordExample(("tea",) * 200, ("x",) * 199 + ("y",), True, (198, 199))
+    short = WordExample(("a", "b"), ("y", "x"), True, (1, 2))
     task = Task("t", ("x", "y"))
-    words = make_word_set([long], task, tokenizer, "tagging")
+    words = make_word_set([long], task, tiny.tokenizer, "tagging")
     learned = torch.cat(words.targets)
     assert len(words) > 1
     assert (learned != MISSING).sum() == 200  # each word once, however windows overlap
-    spans = make_word_set(
-        [long, WordExample(("a", "b"), None, True, (1, 2))], task, tokenizer, "span"
-    )
+    spans = make_word_set([long, short], task, tiny.tokenizer, "span")
     assert [target.tolist() for target in spans.targets] == [[MISSING, MISSING], [2, 2]]
-    assert spans.n_cut == 1
+    assert (words.n_cut, spans.n_cut) == (0, 1)
+    # rare labels count more where they are weighed; a text that was cut teaches no span
+    targets, weights = torch.tensor([0, 0, 1, MISSING]), torch.tensor([0.5, 2.0])
+    assert total_weight(targets, weights) == 3
+    assert total_weight(targets, None) == 3
+    logits = torch.randn(5, 2, generator=torch.Generator().manual_seed(0))
+    found = span_loss(logits, torch.tensor([[1, 2], [MISSING, 0]]), Layout.of([3, 2]))
+    first, second = logits[:3].log_softmax(0), logits[3:].log_softmax(0)
+    torch.testing.assert_close(found, -(first[1, 0] + first[2, 1] + second[0, 1]))
 
 
 def test_the_commands(
@@ -218,13 +213,6 @@ def test_recipes_that_ship_can_be_read(root: Path) -> None:
         WordRecipe.read(root / "recipes" / "span.toml", changes=["training.class_weights=true"])
 
 
-def test_words_of_a_typed_text_keep_their_places() -> None:
-    text = "Don't—stop"
-    assert [text[word.start : word.end] for word in cut_text(text, "treebank")] == [
-        "Do", "n't", "—", "stop",
-    ]  # fmt: skip
-
-
 LABELS = ("a", "b", "c")
 GOLD = [list("abca"), list("bb"), list("cabab"), list("a")]
 FOUND = [list("abba"), list("ab"), list("cacab"), list("b")]
@@ -235,44 +223,42 @@ def test_words_as_scikit_learn_counts_them() -> None:
     gold, found = [*chain(*GOLD)], [*chain(*FOUND)]
     assert scores.accuracy == pytest.approx(accuracy_score(gold, found))
     assert scores.macro_f1 == pytest.approx(f1_score(gold, found, average="macro"))
-    by_label = f1_score(gold, found, average=None, labels=list(LABELS))
-    assert [one.f1 for one in scores.labels] == pytest.approx(list(by_label))
-    assert scores.n_words == len(gold)
+    wanted = precision_recall_fscore_support(gold, found, labels=list(LABELS))
+    ours = [[one.precision, one.recall, one.f1, one.n] for one in scores.labels]
+    np.testing.assert_allclose(ours, np.transpose(wanted))
+    assert (scores.n_texts, scores.n_words, scores.majority) == (4, len(gold), 5 / 12)
     assert scores.interval[0] < scores.accuracy < scores.interval[1]
+    for one in scores.labels:
+        assert one.f1_interval[0] <= one.f1 <= one.f1_interval[1]
     assert scores.entity_f1 is None
-
-
-def test_a_word_without_an_answer_is_wrong() -> None:
-    scores = score_tags("t", LABELS, [list("ab")], [["a", None]])
-    assert scores.accuracy == 0.5
-    assert [one.recall for one in scores.labels] == [1, 0, 0]
+    # a word without an answer is wrong
+    missed = score_tags("t", LABELS, [list("ab")], [["a", None]])
+    assert missed.accuracy == 0.5
+    assert [one.recall for one in missed.labels] == [1, 0, 0]
+    # resamples take whole texts: with the one of all mistakes twice or not at all, all changes
+    gold, found = [["a"] * 50, ["a"] * 50], [["a"] * 50, ["b"] * 50]
+    assert score_tags("t", LABELS, gold, found).interval == (0.0, 1.0)
 
 
 def test_entities_count_whole() -> None:
+    labels = ("O", "B-L", "B-P", "I-P")
     gold = [["B-P", "I-P", "O", "B-L"], ["O", "B-P"]]
     found = [["B-P", "O", "O", "B-L"], ["O", "B-P"]]
-    scores = score_tags("t", ("O", "B-L", "B-P", "I-P"), gold, found)
-    # 3 meant, 3 found, 2 of them whole
-    assert scores.entity_f1 == pytest.approx(2 / 3)
+    scores = score_tags("t", labels, gold, found)
+    assert scores.entity_f1 == pytest.approx(2 / 3)  # 3 meant, 3 found, 2 of them whole
     assert scores.n_entities == 3
-    assert score_tags("t", ("O", "B-L", "B-P", "I-P"), gold, gold).entity_f1 == 1
+    assert score_tags("t", labels, gold, gold).entity_f1 == 1
 
 
 def test_spans() -> None:
     assert span_overlap((0, 4), (2, 6)) == pytest.approx(0.5)
-    assert span_overlap((0, 2), (2, 4)) == 0
+    assert span_overlap((0, 2), (2, 4)) == span_overlap(None, (0, 1)) == 0
     assert span_overlap(None, None) == 1
-    assert span_overlap(None, (0, 1)) == 0
     scores = score_spans("t", [(0, 4), None, (1, 2)], [(2, 6), None, (1, 2)])
     assert scores.exact_match == pytest.approx(2 / 3)
     assert scores.overlap_f1 == pytest.approx(2.5 / 3)
     assert scores.majority == pytest.approx(1 / 3)
-
-
-def test_resamples_take_whole_texts() -> None:
-    """One text has all mistakes: with it twice or not at all the score moves by much."""
-    gold, found = [["a"] * 50, ["a"] * 50], [["a"] * 50, ["b"] * 50]
-    assert score_tags("t", LABELS, gold, found).interval == (0.0, 1.0)
+    assert scores.overlap_f1_interval == pytest.approx((0.5, 1.0))
 
 
 def test_the_most_frequent_tag_of_each_word() -> None:
