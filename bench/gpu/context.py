@@ -117,7 +117,7 @@ class GpuBench:
         self, model: Model, *, precision: str = "auto", bucket: int | None = None
     ) -> Runtime:
         """Ours."""
-        from litotes.prediction.cuda.runtime import CudaRuntime
+        from litotes.prediction.cuda_runtime import CudaRuntime
 
         own = copy_to(model, torch.device("cpu"))
         return CudaRuntime(own, self.device, precision=precision, bucket=bucket)

@@ -216,7 +216,8 @@ def test_sets_are_those_of_the_p_values(seed: int, n_classes: int, coverage: str
     labels = "abcd"[:n_classes]
     own = probabilities[np.arange(len(gold)), gold]
     sets = LabelSets(float(coverage), bound)
-    answers = to_answers(np.log(new), Task("t", tuple(labels)), Calibration(), label_sets=sets)
+    task, least = Task("t", tuple(labels)), sets.bound(None).least
+    answers = to_answers(np.log(new), task, Calibration(), least=least)
     for shares, found in zip(new, answers.sets(), strict=True):
         assert found is not None
         expected = [
@@ -256,8 +257,8 @@ def test_too_few_texts_are_refused_with_what_they_can_support(coverage: float, n
 def test_a_single_label_is_the_answer(seed: int, threshold: float, least: float) -> None:
     """Also where a threshold answers with the less probable label."""
     logits = np.random.default_rng(seed).normal(size=(20, 2))
-    task, sets = Task("mood", ("calm", "angry")), LabelSets(0.9, Bound(least, 10))
-    answers = to_answers(logits, task, Calibration(threshold=threshold), label_sets=sets)
+    task = Task("mood", ("calm", "angry"))
+    answers = to_answers(logits, task, Calibration(threshold=threshold), least=least)
     for answer in answers.objects():
         assert answer.labels is not None
         if len(answer.labels) == 1:

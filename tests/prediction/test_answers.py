@@ -13,17 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_exits import with_exits
-from tiny_models import TEXTS, model_of
 
-from litotes.cli.main import main
+from litotes.core.errors import UserError
 from litotes.core.values import Task
-from litotes.encoder import pretrained
 from litotes.model.calibration import Bound, Calibration, LabelSets, TaskAnswers, to_answers
-from litotes.model.checkpoint import save_model
 from litotes.prediction.answers import BOOL, FLOAT, INT, STRING, Answers, as_json, make_columns
 from litotes.prediction.frames import add_predictions
-from litotes.prediction.predictor import Predictor
 from litotes.prediction.tables import (
     AnsweredRows,
     Layout,
@@ -109,13 +104,12 @@ def test_every_format_holds_the_same_cells() -> None:
     assert table.column_names == names
     assert table.to_pylist() == rows
     assert table.schema.field("answered_at_layer").type == pa.int64()
-    frame = add_predictions(
-        {"text": list(ANSWERS.texts)},
-        TASKS,
-        answer,
-        all_probabilities=True,
-    )
+    frame = add_predictions({"text": list(ANSWERS.texts)}, TASKS, answer, all_probabilities=True)
     assert [dict(zip(frame, row, strict=True)) for row in zip(*frame.values(), strict=True)] == rows
+    pandas = pytest.importorskip("pandas").DataFrame({"text": list(ANSWERS.texts)})
+    typed = add_predictions(pandas, TASKS, answer)
+    assert (typed["answered_at_layer"].dtype, typed["warmth"].dtype) == ("Int64", np.float64)
+    assert typed["answered_at_layer"].isna().tolist() == [False, False, True, False]
     written = header_line(LAYOUT, "csv") + row_lines(LAYOUT, "csv", ROWS)
     as_words = [{name: "" if row[name] is None else str(row[name]) for name in row} for row in rows]
     assert list(csv.DictReader(StringIO(written, newline=""))) == as_words
@@ -135,6 +129,36 @@ def test_rows_without_an_answer_are_left_out_where_asked_for() -> None:
     lines = row_lines(layout, "jsonl", ROWS).splitlines()
     assert [json.loads(line)["text"] for line in lines] == texts
     assert len(list(csv.reader(StringIO(row_lines(layout, "csv", ROWS), newline="")))) == 3
+
+
+def rows_keeping(kept: list[object]) -> tuple[Layout, AnsweredRows]:
+    """Rows of one column that is copied, with a number as their answer."""
+    n, warmth = len(kept), TASKS["warmth"]
+    no, own = np.zeros(n, np.bool_), {"warmth": TaskAnswers(warmth, np.full(n, 1.5))}
+    answers = Answers(["tea"] * n, [None] * n, {}, own, no, no)
+    layout = Layout(TableRequest(Path("-")), ("=key",), {"warmth": warmth})
+    return layout, AnsweredRows([{"=key": one} for one in kept], answers)
+
+
+def test_kept_cells_of_any_type_are_written_and_no_spreadsheet_computes_them() -> None:
+    pa = pytest.importorskip("pyarrow")
+    kept = ["ä,b", 5, True, {"a": [1]}, None, "=1+1", "-5", "+x"]
+    layout, rows = rows_keeping(kept)
+    found = [json.loads(line)["=key"] for line in row_lines(layout, "jsonl", rows).splitlines()]
+    assert found == kept
+    written = header_line(layout, "csv") + row_lines(layout, "csv", rows)
+    as_text = ["ä,b", "5", "true", '{"a": [1]}', "", "'=1+1", "-5", "'+x"]
+    assert [row[0] for row in csv.reader(StringIO(written))] == ["'=key", *as_text]
+    free = replace(layout, request=replace(layout.request, keep_formulas=True))
+    written = header_line(free, "csv") + row_lines(free, "csv", rows)
+    assert [row[0] for row in csv.reader(StringIO(written))][::6] == ["=key", "=1+1"]
+    for types, expected in (({}, ["5", None, "7"]), ({"=key": "int64"}, [5, None, 7])):
+        layout, rows = rows_keeping([5, None, 7])
+        table = arrow_table(replace(layout, types=types), rows)
+        assert table["=key"].to_pylist() == expected
+        assert table.schema.field("warmth").type == pa.float64()
+    with pytest.raises(UserError, match="the column 'new', which the rows before have not"):
+        row_lines(layout, "csv", replace(rows, kept=[{"new": 1}] * 3))
 
 
 def test_json_nests_what_a_task_answers() -> None:
@@ -163,40 +187,12 @@ def test_json_nests_what_a_task_answers() -> None:
     assert bad == {"text": "", **dict.fromkeys(TASKS), **nothing}
 
 
-def test_data_frames_have_types_that_know_what_is_missing() -> None:
-    pd = pytest.importorskip("pandas")
-    frame = add_predictions(
-        pd.DataFrame({"text": list(ANSWERS.texts)}),
-        TASKS,
-        answer,
-    )
-    assert frame["answered_at_layer"].dtype == "Int64"
-    assert frame["answered_at_layer"].isna().tolist() == [False, False, True, False]
-    assert frame["warmth"].dtype == np.float64
-
-
 def test_a_set_holds_the_labels_above_the_bound_of_the_variety() -> None:
     task = Task("mood", ("a", "b", "c"))
     logits = np.log([[0.6, 0.3, 0.1], [0.5, 0.49, 0.01]])
     sets = LabelSets(0.9, Bound(0.25, 50), {"en-AU": Bound(0.55, 40)})
-    answers = to_answers(logits, task, Calibration(), label_sets=sets)
+    answers = to_answers(logits, task, Calibration(), least=sets.bound(None).least)
     assert answers.sets() == [("a", "b"), ("a", "b")]
-    own = to_answers(logits, task, Calibration(), label_sets=sets, variety="en-AU")
+    own = to_answers(logits, task, Calibration(), least=sets.bound("en-AU").least)
     assert own.sets() == [("a",), ()]
     assert [one.unsure for one in own.objects()] == [None, "no label is likely enough"]
-
-
-def test_the_command_writes_at_which_layer_texts_left(
-    tiny: pretrained.Pretrained, tmp_path: Path
-) -> None:
-    save_model(with_exits(model_of(tiny), (1,), threshold=0.6), tmp_path / "early", card="")
-    with (tmp_path / "in.csv").open("w", newline="") as table:
-        csv.writer(table).writerows([["text"], *([text] for text in TEXTS)])
-    out = tmp_path / "out.csv"
-    asked = ["--file", str(tmp_path / "in.csv"), "--model", str(tmp_path / "early")]
-    assert main(["predict", *asked, "--format", "csv", "--out", str(out)]) == 0
-    with out.open(newline="") as table:
-        layers = [int(row["answered_at_layer"]) for row in csv.DictReader(table)]
-    predictions = Predictor.load(tmp_path / "early").predict(TEXTS)
-    assert layers == [one.answered_at_layer for one in predictions]
-    assert set(layers) == {1, 2}

@@ -18,8 +18,8 @@ from litotes.encoder.tokenizer import Pieces
 from litotes.kernels.route import RoutePlan
 from litotes.kernels.tiles import Numbers
 from litotes.model.classifier import Classifier
-from litotes.prediction.cuda import buckets
-from litotes.prediction.cuda.buckets import Buckets
+from litotes.prediction import cuda_runtime
+from litotes.prediction.cuda_runtime import Buckets
 from tests.tiny_models import model_of
 
 
@@ -43,7 +43,7 @@ class FakePass:
 
 @pytest.fixture
 def make_buckets(monkeypatch: pytest.MonkeyPatch, tiny: Any) -> Any:
-    monkeypatch.setattr(buckets, "CapturedPass", FakePass)
+    monkeypatch.setattr(cuda_runtime, "CapturedPass", FakePass)
     monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: (0, 0))
 
     def make(**options: Any) -> Buckets:
@@ -74,9 +74,9 @@ def test_few_texts_take_the_smallest_bucket(make_buckets: Any) -> None:
 def test_short_texts_get_a_bucket_with_room_for_more_of_them(make_buckets: Any) -> None:
     made = make_buckets(largest=1024)
     made.logits([text_of(1, 60)] * 40)
-    assert {per_text for _, per_text in made.passes} == {buckets.PIECES_PER_TEXT[0]}
+    assert {per_text for _, per_text in made.passes} == {cuda_runtime.PIECES_PER_TEXT[0]}
     made.logits([text_of(1, 16)] * 128)
-    assert made.passes[1024, buckets.PIECES_PER_TEXT[1]].n_batches == 2
+    assert made.passes[1024, cuda_runtime.PIECES_PER_TEXT[1]].n_batches == 2
 
 
 def test_pairs_have_their_segments(make_buckets: Any) -> None:

@@ -16,7 +16,6 @@ from litotes.encoder import pretrained
 from litotes.encoder.tokenizer import PieceTokenizer
 from litotes.model.calibration import Calibration
 from litotes.model.classifier import is_task_name
-from litotes.model.folder import hash_folder, write_description
 from litotes.prediction.predictor import Predictor
 
 TEXTS = ["The tea is great.", "Hate it, hate it, hate it: the queue! " * 2, "ok", "x " * 300]
@@ -29,12 +28,28 @@ def predictor(trained_folder: Path) -> Predictor:
 
 def test_a_text_alone_gets_the_answer_it_gets_in_a_batch(predictor: Predictor) -> None:
     together = predictor.predict(TEXTS)
+    assert [one.truncated for one in together] == [False, False, False, True]
     for text, expected in zip(TEXTS, together, strict=True):
         (alone,) = predictor.predict([text])
         assert alone.text == text
         for task, answer in alone.answers.items():
             assert answer.label == expected.answers[task].label
             assert answer.probability == pytest.approx(expected.answers[task].probability, abs=1e-5)
+            assert answer.probability is not None
+            assert 0.5 <= answer.probability <= 1
+
+
+@pytest.mark.parametrize("wrong", [None, 5, {"text": ["tea"]}, {"tea"}, iter(["tea"])], ids=type)
+def test_what_is_no_list_of_texts_is_told(predictor: Predictor, wrong: Any) -> None:
+    """The keys of a mapping were answered as if they were the texts, the letters of a text too."""
+    with pytest.raises(UserError, match=f"this is a {type(wrong).__name__}"):
+        predictor.predict(wrong)
+    for several in ("tea", {"text": ["tea"]}):
+        with pytest.raises(UserError, match=f"this is a {type(several).__name__}"):
+            list(predictor.stream(several))  # type: ignore[arg-type]
+    for other in (None, ["tea"]):
+        with pytest.raises(UserError, match="not a string"):
+            predictor.explain(other)  # type: ignore[arg-type]
 
 
 def test_one_text_is_one_prediction(predictor: Predictor) -> None:
@@ -51,50 +66,24 @@ def test_pairs_are_as_many_as_texts(predictor: Predictor, pairs: list[str]) -> N
     """Without any, the texts were answered as if no pair had been given."""
     with pytest.raises(UserError, match=f"There are 2 texts and {len(pairs)} pairs"):
         predictor.predict(["tea", "bad tea"], pairs=pairs)
-
-
-def test_pairs_may_come_in_an_array(predictor: Predictor) -> None:
-    texts, pairs = ["tea", "bad tea"], ["queue", "not a queue"]
-    expected = [one.pair for one in predictor.predict(texts, pairs=pairs)]
-    array: Any = np.array(pairs)
-    assert [one.pair for one in predictor.predict(texts, pairs=array)] == expected
-
-
-@pytest.mark.parametrize("wrong", [None, 5, {"text": ["tea"]}, {"tea"}, iter(["tea"])], ids=type)
-def test_what_is_no_list_of_texts_is_told(predictor: Predictor, wrong: Any) -> None:
-    """The keys of a mapping were answered as if they were the texts."""
-    with pytest.raises(UserError, match=f"this is a {type(wrong).__name__}"):
-        predictor.predict(wrong)
-
-
-@pytest.mark.parametrize("wrong", ["tea", {"text": ["tea"]}])
-def test_one_text_is_no_stream(predictor: Predictor, wrong: Any) -> None:
-    """Its letters were answered, each as a text."""
-    with pytest.raises(UserError, match=f"this is a {type(wrong).__name__}"):
-        list(predictor.stream(wrong))
-
-
-@pytest.mark.parametrize("wrong", [None, ["tea"]])
-def test_only_a_text_can_be_explained(predictor: Predictor, wrong: Any) -> None:
-    with pytest.raises(UserError, match="not a string"):
-        predictor.explain(wrong)
+    texts, seconds = ["tea", "bad tea"], ["queue", "not a queue"]
+    array: Any = np.array(seconds)
+    assert [one.pair for one in predictor.predict(texts, pairs=array)] == seconds
 
 
 @pytest.mark.parametrize("wrong", [None, float("nan"), 5, b"tea", ["tea"]], ids=repr)
 def test_what_is_not_a_string_is_told_with_its_place(predictor: Predictor, wrong: object) -> None:
     with pytest.raises(UserError, match=rf"Text 2 is .*\({type(wrong).__name__}\), not a string"):
         predictor.predict(["tea", wrong])  # type: ignore[list-item]
-    with pytest.raises(UserError, match="Text 2 is"):
-        list(predictor.stream(["tea", wrong]))  # type: ignore[list-item]
-
-
-def test_truncation_is_reported(predictor: Predictor) -> None:
-    assert [prediction.truncated for prediction in predictor.predict(TEXTS)] == [
-        False,
-        False,
-        False,
-        True,
-    ]
+    with pytest.raises(UserError, match="Text 21 is"):
+        list(predictor.stream(["tea"] * 20 + [wrong]))  # type: ignore[list-item]
+    with pytest.raises(UserError, match="Text 2 is empty"):
+        predictor.predict(["fine", "  \n"])
+    with pytest.raises(UserError, match="Text 1 has an empty pair"):
+        predictor.predict(["fine"], pairs=[" "])
+    kept = predictor.predict(["tea", wrong, "ok"], bad_texts="empty")  # type: ignore[list-item]
+    assert [bool(one.answers) for one in kept] == [True, False, True]
+    assert [one.problem is None for one in kept] == [True, False, True]
 
 
 @pytest.mark.parametrize("text", ["\u200b", "😀", "\ue000", "ტკბილი ჩაი"])
@@ -130,32 +119,6 @@ def test_a_stream_equals_a_list(predictor: Predictor) -> None:
     assert list(predictor.stream([])) == []
 
 
-def test_an_empty_text_is_refused(predictor: Predictor) -> None:
-    with pytest.raises(UserError, match="Text 2 is empty"):
-        predictor.predict(["fine", "  \n"])
-
-
-def test_probabilities_are_probabilities(predictor: Predictor) -> None:
-    for prediction in predictor.predict(TEXTS):
-        for answer in prediction.answers.values():
-            assert answer.probability is not None
-            assert 0.5 <= answer.probability <= 1.0
-
-
-def test_not_a_model_folder(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="litotes train"):
-        Predictor.load(tmp_path)
-    (tmp_path / "litotes.json").write_text("{")
-    with pytest.raises(UserError, match=r"manifest\.json is missing"):
-        Predictor.load(tmp_path)
-    hash_folder(tmp_path).write(tmp_path)
-    with pytest.raises(UserError, match="not readable"):
-        Predictor.load(tmp_path)
-    write_description(tmp_path, {"format": 99})
-    with pytest.raises(UserError, match="format 99"):
-        Predictor.load(tmp_path)
-
-
 def test_a_stream_reads_no_further_than_it_must(predictor: Predictor) -> None:
     read: list[int] = []
 
@@ -180,11 +143,6 @@ def test_texts_before_one_that_cannot_be_read_are_answered(predictor: Predictor)
     with pytest.raises(OSError, match="gone"):
         seen.extend(prediction.text for prediction in predictor.stream(source()))
     assert seen == TEXTS * 5
-
-
-def test_an_empty_text_in_a_stream_has_its_own_number(predictor: Predictor) -> None:
-    with pytest.raises(UserError, match="Text 21 is empty"):
-        list(predictor.stream(["tea"] * 20 + [" "]))
 
 
 def test_what_decides_answers_is_in_the_identity(predictor: Predictor) -> None:

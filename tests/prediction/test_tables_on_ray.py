@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import copytree
@@ -72,12 +72,9 @@ def snippet(root: Path) -> str:
     return str(found).rpartition("```py\n")[2]
 
 
-def driver(*arguments: str, cwd: Path) -> AbstractContextManager[subprocess.Popen[str]]:
-    return driver_of([sys.executable, "-c", DRIVER, *arguments], cwd=cwd)
-
-
 @contextmanager
-def driver_of(command: list[str], *, cwd: Path) -> Iterator[subprocess.Popen[str]]:
+def driver(*arguments: str, cwd: Path) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-c", DRIVER, *arguments]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "STARTED_IN": str(cwd)}
     environment.pop("RAY_ADDRESS", None)
     with subprocess.Popen(
@@ -114,28 +111,7 @@ def shoot_one(folder: Path, process: subprocess.Popen[str]) -> int:
             os.kill(pid, signal.SIGKILL)
             return pid
         time.sleep(0.02)
-    raise AssertionError(f"exit code {process.poll()}: {errors_so_far(process)}")
-
-
-def errors_so_far(process: subprocess.Popen[str]) -> str:
-    """What stderr holds now: the children of a dead driver may keep it open for ever."""
-    assert process.stderr is not None
-    descriptor = process.stderr.fileno()
-    os.set_blocking(descriptor, False)
-    try:
-        return os.read(descriptor, 1 << 20).decode(errors="replace")
-    except BlockingIOError:
-        return "nothing on stderr"
-
-
-def test_what_a_dead_driver_said_is_read_though_its_child_holds_stderr(tmp_path: Path) -> None:
-    started = time.monotonic()
-    command = ["/bin/sh", "-c", "echo no tea >&2; sleep 60 & exit 3"]
-    with driver_of(command, cwd=tmp_path) as process:
-        with pytest.raises(AssertionError, match="exit code 3: no tea"):
-            shoot_one(tmp_path, process)
-        os.killpg(process.pid, signal.SIGKILL)
-    assert time.monotonic() - started < 30
+    raise AssertionError(f"exit code {process.poll()}")
 
 
 @pytest.mark.slow
@@ -182,33 +158,23 @@ def test_every_row_once_whoever_is_killed(
     assert "parts are left to do in" in stopped
     n_parts = N_FILES * N_ROWS // N_PER_PART
     bad_part = f"part-{BAD // N_PER_PART:05d}.parquet"
-    assert list(summary["failures"]) == [bad_part]
-    assert (
-        f"1.parquet, row {BAD - N_ROWS + 1}, column 'text' is empty"
-        in summary["failures"][bad_part]
-    )
+    (failure,) = summary["failures"].items()
+    assert failure[0] == bad_part
+    assert f"1.parquet, row {BAD - N_ROWS + 1}, column 'text' is empty" in failure[1]
     assert n_before <= summary["parts_found"] < n_parts - 1
     assert summary["rows_answered"] == (n_parts - 1 - summary["parts_found"]) * N_PER_PART
     parts = sorted(out.glob("part-*"))
-    assert [path.name for path in parts] == [
-        f"part-{n:05d}.parquet" for n in range(n_parts) if n != BAD // N_PER_PART
-    ]
+    assert len(parts) == n_parts - 1
     rows = [row for path in parts for row in pq.read_table(path).to_pylist()]
-    assert [row["id"] for row in rows] == [
-        n for n in range(len(texts)) if n // N_PER_PART != BAD // N_PER_PART
-    ]
-    assert [row["text"] for row in rows] == [texts[row["id"]] for row in rows]
+    ids = [n for n in range(len(texts)) if n // N_PER_PART != BAD // N_PER_PART]
+    assert [(row["id"], row["text"]) for row in rows] == [(n, texts[n]) for n in ids]
     for row in rows[::997]:
         (alone,) = model.predictor().predict([row["text"]])
         assert row["sarcasm"] == alone.answers["sarcasm"].label
-    assert sorted(path.name for path in out.iterdir() if not path.name.startswith("part-")) == [
-        "plan.json",
-        "records",  # until the last part is there
-    ]
+    others = sorted(path.name for path in out.iterdir() if not path.name.startswith("part-"))
+    assert others == ["plan.json", "records"]  # until the last part is there
     answers = pq.read_table(tmp_path / "ray-answers").to_pylist()
     assert sorted(row["text"] for row in answers) == sorted(texts[:40])
-    assert [row["sarcasm"] for row in answers] == [
-        one.answers["sarcasm"].label
-        for one in model.predictor().predict([row["text"] for row in answers])
-    ]
+    again = model.predictor().predict([row["text"] for row in answers])
+    assert [row["sarcasm"] for row in answers] == [one.answers["sarcasm"].label for one in again]
     assert errors == ""

@@ -30,9 +30,7 @@ class FakePredictor:
     def tokenize(self, texts: Sequence[str], pairs: object = None) -> list[TokenizedText]:
         """A piece for each word."""
         return [
-            TokenizedText(
-                text, (Pieces([1] * len(text.split()), [], truncated=False, unreadable=False),)
-            )
+            TokenizedText(text, None, (Pieces([1] * len(text.split()), [], truncated=False),))
             for text in texts
         ]
 

@@ -302,8 +302,7 @@ def fit_each(
     right = np.asarray(gold).astype(np.int64)
     flat = np.asarray(logits, dtype=np.float64).reshape(-1, 1)
     two = np.concatenate([np.zeros_like(flat), flat], axis=1)  # (text × class, 2)
-    is_faultless = bool(((logits > 0) == right).all())
-    temperature = 1.0 if is_faultless else fit_temperature(two, right.reshape(-1))
+    temperature = fit_calibration(two, right.reshape(-1), with_threshold=False).temperature
     scaled = Calibration(temperature, None, len(gold))
     if not with_threshold:
         return scaled
@@ -477,24 +476,18 @@ def _named(flags: NDArray[Any], task: Task) -> list[tuple[str, ...]]:
 
 
 def to_answers(
-    logits: NDArray[Any],
-    task: Task,
-    calibration: Calibration,
-    *,
-    label_sets: LabelSets | None = None,
-    variety: str | None = None,
+    logits: NDArray[Any], task: Task, calibration: Calibration, *, least: float | None = None
 ) -> TaskAnswers:
     """Label and probabilities of every text, or the number. logits: (text, class)
 
-    label_sets: gives the labels that are possible as well. variety: that of all texts, if known.
+    least: the share from which on a label is possible (`Bound`); None: that is not said.
     """
     if task.is_regression:
         return TaskAnswers(task, logits[:, 0])
     if task.multi_label:
         return TaskAnswers(task, *apply_to_each(calibration, logits))
     places, probabilities = calibration.apply(logits)
-    if label_sets is None:
-        return TaskAnswers(task, places, probabilities)
-    shares = label_shares(probabilities, calibration.threshold)
-    possible = shares >= label_sets.bound(variety).least
+    possible = None
+    if least is not None:
+        possible = label_shares(probabilities, calibration.threshold) >= least
     return TaskAnswers(task, places, probabilities, possible)

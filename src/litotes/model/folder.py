@@ -506,23 +506,20 @@ def whole_copy(
         return
     copy = Path(out)
     with free_folder(copy):
-        gained = {file.name: file.read_bytes() for file in more}
         for part in (*folder.parts, folder):
-            target, added = copy / part.path.relative_to(folder.path), gained
-            if part is not folder:
-                added = {}
-            files = [file for file in own_files(part.path) if names is None or file.name in names]
-            files = [file for file in files if file.name != DESCRIPTION]
+            target = copy / part.path.relative_to(folder.path)
+            kept = [file for file in own_files(part.path) if names is None or file.name in names]
+            if names is not None:
+                kept.append(part.path / DESCRIPTION)
+            gained = {file.name: file for file in more if part is folder}
+            files = {file.name: file for file in kept} | gained
             # with the hashes as they are stated: damage stays to be noticed in the copy
-            kept = part.manifest.only({*(file.name for file in files), DESCRIPTION})
-            kept.with_files(added).write(target)
-            for name, content in added.items():
-                write_bytes(target / name, content)
-            for file in (
-                *files,
-                part.path / DESCRIPTION,
-            ):  # the last: a folder that has it is whole
-                write_bytes(target / file.name, file.read_bytes())
+            stated = part.manifest.only(files.keys() - gained.keys()).files
+            added = {name: sha256_of(file) for name, file in gained.items()}
+            Manifest({**stated, **added}).write(target)
+            # the description last: a folder that has it is whole
+            for name in sorted(files, key=DESCRIPTION.__eq__):
+                write_bytes(target / name, files[name].read_bytes())
         yield open_model(copy)
 
 

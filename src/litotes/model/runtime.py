@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +14,7 @@ from numpy.typing import NDArray
 from litotes.core.numbers import counted
 from litotes.core.values import Task
 from litotes.encoder.tokenizer import Pieces, PieceTokenizer
-from litotes.model.calibration import (
-    Calibration,
-    LabelSets,
-)
+from litotes.model.calibration import Calibration, LabelSets
 from litotes.model.exits import Outputs, StaticTier
 
 if TYPE_CHECKING:
@@ -66,9 +64,26 @@ class Runtime(ABC):
     def model(self) -> Model:
         """The model as torch computes it; explanations look inside."""
 
+    def identity(self, variety: str | None = None) -> str:
+        """A name for what decides the answers to texts of a variety: equal for equal models
+        computed the same way.
+        """
+        settings = (
+            self.tasks,
+            sorted(self.calibration.items()),
+            sorted(self.label_sets.items()),
+            variety if self.label_sets else None,
+            self.tokenizer.max_pieces,
+            self.tokenizer.to_json(),
+        )
+        digest = hashlib.sha256(repr(settings).encode())
+        for part in self.deciding():
+            digest.update(part)
+        return digest.hexdigest()
+
     @abstractmethod
-    def identity(self) -> str:
-        """A name for what decides the answers: equal for equal models computed the same way."""
+    def deciding(self) -> Iterator[bytes]:
+        """What else decides the answers: the weights, and how they are computed."""
 
     @abstractmethod
     def describe(self) -> str:

@@ -21,9 +21,9 @@ answered_at_layer        int     answered_at_layer          (where the model has
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,8 @@ BAD_ROWS = {
 }
 """What becomes of rows without a text, or that cannot be read."""
 
-STRING, FLOAT, BOOL, INT = "string", "float", "bool", "int"
+STRING, FLOAT, BOOL, INT = "string", "double", "bool", "int64"
+"""The kinds of columns, by Arrow's names for them."""
 
 
 @dataclass(frozen=True)
@@ -71,22 +72,25 @@ def make_columns(
     all_probabilities: also that of every label. prefix: stands before every name.
     """
     columns = []
+
+    def add(name: str, kind: str, field: str, *of_task: Any) -> None:
+        columns.append(Column(prefix + name, kind, field, *of_task))
+
     for name, task in tasks.items():
-        columns.append(Column(name, FLOAT if task.is_regression else STRING, "label", name))
+        add(name, FLOAT if task.is_regression else STRING, "label", name)
         if task.is_choice:
-            columns.append(Column(f"{name}_probability", FLOAT, "share", name))
+            add(f"{name}_probability", FLOAT, "share", name)
         for place, label in enumerate(task.labels if all_probabilities else ()):
-            own = f"{name}_probability_{label}"
-            columns.append(Column(own, FLOAT, "probability", name, place))
+            add(f"{name}_probability_{label}", FLOAT, "probability", name, place)
         if task.coverage is not None:
-            columns.append(Column(f"{name}_labels", STRING, "labels", name))
-            columns.append(Column(f"{name}_unsure", STRING, "unsure", name))
-    columns.append(Column("truncated", BOOL, "truncated"))
-    columns.append(Column("unreadable", BOOL, "unreadable"))
-    columns.append(Column("problem", STRING, "problem"))
+            add(f"{name}_labels", STRING, "labels", name)
+            add(f"{name}_unsure", STRING, "unsure", name)
+    add("truncated", BOOL, "truncated")
+    add("unreadable", BOOL, "unreadable")
+    add("problem", STRING, "problem")
     if any(task.has_exits for task in tasks.values()):
-        columns.append(Column("answered_at_layer", INT, "layers"))
-    return [replace(column, name=prefix + column.name) for column in columns]
+        add("answered_at_layer", INT, "layers")
+    return columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,19 +126,19 @@ class Answers:
 
     def predictions(self) -> list[Prediction]:
         """The same as objects."""
-        n_good, names = len(self.truncated), list(self.tasks)
         rows = zip(*(own.objects() for own in self.tasks.values()), strict=True)
-        answers = [dict(zip(names, row, strict=True)) for row in rows] or [{}] * n_good
-        layers = [None] * n_good if self.layers is None else self.layers.tolist()
-        columns = (
-            self._spread(answers, missing={}),
-            self._spread(self.truncated.tolist(), missing=False),
-            self._spread(self.unreadable.tolist(), missing=False),
-            [self.problems.get(place) for place in range(len(self))],
-            self._spread(layers),
-            [None if place in self.problems else pair for place, pair in enumerate(self.pairs)],
-        )
-        return list(map(Prediction, self.texts, *columns))
+        answers = (dict(zip(self.tasks, row, strict=True)) for row in rows)
+        layers = repeat(None) if self.layers is None else self.layers.tolist()
+        flags = self.truncated.tolist(), self.unreadable.tolist(), repeat(None), layers
+        found = zip(answers, *flags, strict=False)
+        predictions = []
+        for place, (text, pair) in enumerate(zip(self.texts, self.pairs, strict=True)):
+            if place in self.problems:
+                problem = self.problems[place]
+                predictions.append(Prediction(text, {}, truncated=False, problem=problem))
+            else:
+                predictions.append(Prediction(text, *next(found), pair))
+        return predictions
 
     def _spread(self, values: Iterable[Any], *, missing: Any = None) -> list[Any]:
         """The values in the places of their texts."""
@@ -227,11 +231,3 @@ def check_variety(name: str | None, runtimes: Sequence[Runtime]) -> None:
             f"{unknown_name(name, known, 'variety')} The model was not calibrated for others:"
             " leave it out, and the bound of all texts is used."
         )
-
-
-def identity(runtime: Runtime, variety: str | None) -> str:
-    """A name for what decides the answers of a model, its sets of labels included."""
-    if not runtime.label_sets:
-        return runtime.identity()
-    settings = (sorted((name, repr(sets)) for name, sets in runtime.label_sets.items()), variety)
-    return f"{runtime.identity()} {hashlib.sha256(repr(settings).encode()).hexdigest()}"

@@ -51,41 +51,42 @@ def add_predictions(
     columns = make_columns(tasks, all_probabilities=all_probabilities, prefix=prefix)
     read = [column] if pair is None else [column, pair]
     _check_names(adapter.names(batch), read, columns)
-    texts, *seconds = (_texts(adapter.values(batch, name), name) for name in read)
-    asked: list[str | tuple[str, str] | BadText] = list(texts)
-    if seconds:
-        if len(seconds[0]) != len(texts):
-            raise UserError(
-                f"The batch has {len(texts)} values in {column!r} and {len(seconds[0])} in"
-                f" {pair!r}: give as many of each."
-            )
-        asked = [_join(*own) for own in zip(texts, *seconds, strict=True)]
-    good = [place for place, text in enumerate(asked) if not isinstance(text, BadText)]
-    if bad_rows == "stop" and len(good) < len(asked):
-        raise UserError(next(text.problem for text in asked if isinstance(text, BadText)))
-    if bad_rows == "skip" and len(good) < len(asked):
+    cells = [adapter.values(batch, name) for name in read]
+    if len(set(map(len, cells))) > 1:
+        raise UserError(
+            f"The batch has {len(cells[0])} values in {column!r} and {len(cells[1])} in {pair!r}:"
+            " give as many of each."
+        )
+    rows = enumerate(zip(*cells, strict=True), start=1)
+    asked = [_asked(number, dict(zip(read, row, strict=True))) for number, row in rows]
+    problems = [text.problem for text in asked if isinstance(text, BadText)]
+    if problems and bad_rows == "stop":
+        raise UserError(problems[0])
+    if problems and bad_rows == "skip":
+        good = [place for place, text in enumerate(asked) if not isinstance(text, BadText)]
         batch, asked = adapter.take(batch, good), [asked[place] for place in good]
     added: dict[Column, list[Any]] = {each: [] for each in columns}
     for answers in answer(asked):
-        for each, cells in added.items():
-            cells += answers.cells(each)
+        for each, found in added.items():
+            found += answers.cells(each)
     return adapter.add(batch, added, column)
 
 
-def _join(text: Any, pair: Any) -> Any:
-    """A text with its pair; of two of which one is bad, that."""
-    for own in (text, pair):
-        if isinstance(own, BadText):
-            return own
-    return text, pair
-
-
-def arrow_array(values: Sequence[object], kind: str) -> Any:
-    """A pyarrow array of the type that stands for a column's kind."""
-    import pyarrow as pa
-
-    types = {STRING: pa.string(), FLOAT: pa.float64(), BOOL: pa.bool_(), INT: pa.int64()}
-    return pa.array(values, types[kind])
+def _asked(number: int, cells: Mapping[str, Any]) -> str | tuple[str, str] | BadText:
+    """The text of a row, or its two, by column; or why they cannot be asked about."""
+    texts: list[str] = []
+    for column, cell in cells.items():
+        is_missing = cell is None or (isinstance(cell, float) and cell != cell)  # numpy marks NaN
+        text = "" if is_missing else cell
+        row = Row("The batch", number, {column: text}, unit="row")
+        try:
+            if not isinstance(text, str):
+                kind = type(text).__name__
+                raise UserError(f"{row.at(column)} holds a {kind}: make it a text.")
+            texts.append(row.text(column))
+        except UserError as error:
+            return BadText(text if isinstance(text, str) else "", str(error))
+    return texts[0] if len(texts) == 1 else (texts[0], texts[1])
 
 
 def _check_names(names: list[str], needs: Sequence[str], columns: Sequence[Column]) -> None:
@@ -103,26 +104,6 @@ def _check_names(names: list[str], needs: Sequence[str], columns: Sequence[Colum
                 f"The batch has a column {column.name!r} already, which the answers would take:"
                 " rename it, or give a prefix for the answers (prefix=)."
             )
-
-
-def _texts(values: Sequence[object], column: str) -> list[str | BadText]:
-    return [_text(value, number, column) for number, value in enumerate(values, start=1)]
-
-
-def _text(value: object, number: int, column: str) -> str | BadText:
-    is_missing = isinstance(value, float) and value != value  # NaN, as numpy marks it
-    if value is None or is_missing:
-        value = ""
-    if not isinstance(value, str):
-        return BadText(
-            "",
-            f"The batch, row {number}, column {column!r} holds a {type(value).__name__}: make it a"
-            " text.",
-        )
-    try:
-        return Row("The batch", number, {column: value}, unit="row").text(column)
-    except UserError as error:
-        return BadText(value, str(error))
 
 
 # Each class of batch, and how its columns are read and added to. A method is given the batch and
@@ -162,8 +143,10 @@ class _Arrow:
         return batch.take(places)
 
     def add(self, batch: Any, added: Mapping[Column, list[Any]], text_column: str) -> Any:
+        import pyarrow as pa
+
         for column, values in added.items():
-            batch = batch.append_column(column.name, arrow_array(values, column.kind))
+            batch = batch.append_column(column.name, pa.array(values, column.kind))
         return batch
 
 
@@ -188,12 +171,12 @@ class _Columns:
     def add(self, batch: Any, added: Mapping[Column, list[Any]], text_column: str) -> Any:
         # the answers are arrays where the texts are
         has_arrays = isinstance(batch[text_column], np.ndarray)
-        # an array of int64 could not say that a value is missing
-        dtypes = {STRING: np.dtype(object), FLOAT: np.dtype(np.float64), BOOL: np.dtype(bool)}
-        dtypes[INT] = np.dtype(object)
+        dtypes: dict[str, type] = {FLOAT: float, BOOL: bool}
         result = dict(batch)
         for column, values in added.items():
-            result[column.name] = np.array(values, dtypes[column.kind]) if has_arrays else values
+            # an array of int64 could not say that a value is missing
+            dtype = dtypes.get(column.kind, object)
+            result[column.name] = np.array(values, dtype) if has_arrays else values
         return result
 
 

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from copy import copy
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -325,18 +324,6 @@ class OnnxRuntime(Runtime):
         self._precision = session.facts["precision"]
         self._workers = Workers(session, n_workers or n_cores())
 
-    @cached_property
-    def _settings_hash(self) -> str:
-        """The sha256 of all that decides an answer except the exported file."""
-        settings = (
-            self.tasks,
-            sorted(self.calibration.items()),
-            self.tokenizer.max_pieces,
-            self.tokenizer.to_json(),
-            *(() if self._tier is None else (self._tier.table.sha256, repr(self._tier.rule))),
-        )
-        return hashlib.sha256(repr(settings).encode()).hexdigest()
-
     def compute(self, texts: Sequence[Pieces]) -> Outputs:
         if self._tier is None or not texts:
             return self._workers.compute(texts)
@@ -349,17 +336,19 @@ class OnnxRuntime(Runtime):
         return whole
 
     def to_torch(self) -> Runtime:
-        from litotes.prediction.torch_models import load_on_cpu
+        from litotes.prediction.torch_runtime import load_runtimes
 
         if self._torch_runtime is None:  # reads the weights, which may take seconds
-            self._torch_runtime = load_on_cpu(self._folder)
+            (self._torch_runtime,) = load_runtimes([self._folder], device="cpu")
         return self._torch_runtime
 
     def model(self) -> Model:
         return self.to_torch().model()
 
-    def identity(self) -> str:
-        return f"onnx {self._workers.session.sha256} {self._settings_hash}"
+    def deciding(self) -> Iterator[bytes]:
+        yield f"onnx {self._workers.session.sha256}".encode()
+        if self._tier is not None:
+            yield repr((self._tier.table.sha256, self._tier.rule)).encode()
 
     def describe(self) -> str:
         import onnxruntime

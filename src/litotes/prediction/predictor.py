@@ -1,4 +1,8 @@
-"""Texts that cannot be asked about: what is wrong with them, and what becomes of them."""
+"""Texts in, answers out: the one way every consumer asks a model, by torch or by ONNX Runtime.
+
+texts  →  checked: those that cannot be asked about have a problem  →  pieces, for each model
+       →  logits (text, class)  →  `Answers`: arrays; objects for those who ask for objects
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ from litotes.model.builtin import BUILTIN, is_builtin, resolve_model
 from litotes.model.calibration import Calibration, TaskAnswers, to_answers
 from litotes.model.folder import ModelFolder, open_model, read_files, takes_pairs
 from litotes.model.runtime import Runtime
-from litotes.prediction.answers import Answers, check_variety, identity, join_tasks
+from litotes.prediction.answers import Answers, check_variety, join_tasks
 from litotes.prediction.frames import add_predictions
 from litotes.prediction.onnx_runtime import OnnxRuntime
 from litotes.prediction.runtime_choice import choose_runtime
@@ -165,16 +169,11 @@ def read_chunks(
 
 @dataclass(frozen=True)
 class TokenizedText:
-    """A text and its pieces, once for each model that reads it.
-
-    problem: why there are no pieces of a text that cannot be asked about. pair: the second text of
-    a pair.
-    """
+    """A text and its pieces, once for each model that reads it. pair: the second text of a pair."""
 
     text: str
+    pair: str | None
     pieces: tuple[Pieces, ...]
-    problem: str | None = None
-    pair: str | None = None
 
     @property
     def n_pieces(self) -> int:
@@ -187,9 +186,6 @@ class TokenizedText:
     @property
     def is_unreadable(self) -> bool:
         return any(own.unreadable for own in self.pieces)
-
-
-# Texts in, labels out: the one way every consumer asks a model, by torch or by ONNX Runtime.
 
 
 @dataclass(frozen=True)
@@ -223,7 +219,7 @@ class Predictor:
         self.runtimes = []
         for model in models:
             if not isinstance(model, Runtime):
-                from litotes.prediction.torch_models import run_by_torch
+                from litotes.prediction.torch_runtime import run_by_torch
 
                 model = run_by_torch(model, device, precision)
             self.runtimes.append(model)
@@ -238,7 +234,7 @@ class Predictor:
     @property
     def identities(self) -> tuple[str, ...]:
         """A name for what decides the answers of each model."""
-        return tuple(identity(runtime, self.variety) for runtime in self.runtimes)
+        return tuple(runtime.identity(self.variety) for runtime in self.runtimes)
 
     @property
     def takes_pairs(self) -> bool:
@@ -275,7 +271,7 @@ class Predictor:
             return cls(*(OnnxRuntime(one, n_workers=n_cores) for one in folders), notes=notes)
         with ThreadPoolExecutor(1) as pool:
             reading = pool.submit(read_files, folders)  # while torch is imported
-            from litotes.prediction.torch_models import load_runtimes
+            from litotes.prediction.torch_runtime import load_runtimes
         loaded = load_runtimes(
             folders, reading.result(), device=device, precision=precision, n_cores=n_cores
         )
@@ -326,31 +322,20 @@ class Predictor:
         return self._answer(self._read(texts, pairs, bad_texts, first))
 
     def tokenize(
-        self,
-        texts: Sequence[str | BadText],
-        pairs: Sequence[str | None] | None = None,
-        *,
-        bad_texts: str = "stop",
+        self, texts: Sequence[str], pairs: Sequence[str | None] | None = None
     ) -> list[TokenizedText]:
         """The texts, checked and cut into pieces, one by one; `answer` does the rest of `predict`:
         for who puts texts into other groups than they came in.
         """
-        chunk = self._read(texts, pairs, bad_texts)
-        good = iter(zip(*chunk.pieces, strict=True))
-        found = []
-        for place, (text, pair) in enumerate(zip(chunk.texts, chunk.pairs, strict=True)):
-            problem = chunk.problems.get(place)
-            found.append(TokenizedText(text, () if problem else next(good), problem, pair))
-        return found
+        chunk = self._read(texts, pairs, "stop")
+        pieces = zip(*chunk.pieces, strict=True)
+        return list(map(TokenizedText, chunk.texts, chunk.pairs, pieces))
 
     def answer(self, texts: Sequence[TokenizedText]) -> list[Prediction]:
-        """A prediction per text, in order."""
-        found = enumerate(text.problem for text in texts)
-        problems = {place: problem for place, problem in found if problem is not None}
-        pieces = [text.pieces for text in texts if text.problem is None]
-        by_model = list(zip(*pieces, strict=True)) or [()] * len(self.runtimes)
+        """A prediction per text, in order. There must be one."""
         written, pairs = [text.text for text in texts], [text.pair for text in texts]
-        return self._answer(_ReadChunk(written, pairs, problems, by_model)).predictions()
+        pieces = list(zip(*(text.pieces for text in texts), strict=True))
+        return self._answer(_ReadChunk(written, pairs, {}, pieces)).predictions()
 
     def _read(
         self,
@@ -382,13 +367,10 @@ class Predictor:
             if outputs.layers is not None:
                 layers.append(outputs.layers)
             for name, logits in outputs.logits.items():
-                found[name] = to_answers(
-                    logits,
-                    runtime.tasks[name],
-                    runtime.calibration.get(name, Calibration()),
-                    label_sets=runtime.label_sets.get(name),
-                    variety=self.variety,
-                )
+                calibration = runtime.calibration.get(name, Calibration())
+                sets = runtime.label_sets.get(name)
+                bound = None if sets is None else sets.bound(self.variety).least
+                found[name] = to_answers(logits, runtime.tasks[name], calibration, least=bound)
         return Answers(
             chunk.texts,
             chunk.pairs,

@@ -3,7 +3,6 @@
     OUT/plan.json             which rows become which part, and what they are made from
     OUT/part-00000.parquet …  the predictions; a part is there when it is whole
     OUT/records/              the hash of each part that was made, until the manifest says it
-    OUT/begun/                what a runner notes, while it runs
     OUT/manifest.json         written last: the folder is complete
 
 Whatever is killed, the same command resumes: parts that are there as they were written are not made
@@ -26,11 +25,12 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, astuple, dataclass, replace
 from functools import cache, partial
 from hashlib import sha256
 from io import BytesIO
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -44,10 +44,10 @@ from litotes.core.storage import (
     MANIFEST,
     find_foreign_file,
     locked,
-    make_folder,
     make_own_folder,
     open_stream,
     sha256_of,
+    staging_folder,
     write_bytes,
     write_json,
 )
@@ -57,6 +57,7 @@ from litotes.data.tables import Span, cut_spans, find_tables, kind_of, read_rows
 from litotes.data.tables.files import Start, require_file
 from litotes.data.tables.parquet import open_parquet, read_arrow
 from litotes.data.tables.rows import Row
+from litotes.prediction.answers import BOOL, FLOAT, INT
 from litotes.prediction.predictor import BatchPredictor, Predictor
 from litotes.prediction.tables import (
     FORMATS,
@@ -70,27 +71,15 @@ from litotes.prediction.tables import (
     row_lines,
 )
 
-PLAN, RECORDS, BEGUN = "plan.json", "records", "begun"
-_JOINED = "joined"
+PLAN, RECORDS = "plan.json", "records"
 _PART = re.compile(rf"part-\d{{5,}}\.({'|'.join(FORMATS)})")
-TEXT = "string"
-_WIDE = "int64 beyond what a double holds exactly"
-_TYPES = {
-    frozenset({"bool"}): "bool",
-    frozenset({"int64"}): "int64",
-    frozenset({_WIDE}): "int64",
-    frozenset({"int64", _WIDE}): "int64",
-    frozenset({"double"}): "double",
-    frozenset({"int64", "double"}): "double",
-}
-"""Arrow's name for the type of a column of JSON, by those of its values."""
 _ROWS_OF_A_FILE = 2000
 """In a part of what becomes one file: what a kill costs, at most."""
 _MAX_ROWS_NAMED = 3  # bad rows in an error message; more are only counted
 
 Progress = TypeVar("Progress")
-Runner = Callable[[dict[str, "PartJob"], Path, Watch], Iterator[Outcome]]
-"""runner(jobs, begun, watch): does the parts somewhere. begun: a folder for its own notes."""
+Runner = Callable[..., Iterator[Outcome]]
+"""runner(jobs, watch=…): does the parts, jobs by their names, somewhere."""
 
 
 def write_record(file: Path, made_from: Mapping[str, Any], **progress: Any) -> None:
@@ -189,8 +178,7 @@ def resume_or_plan(
 ) -> FolderPlan:
     """The plan of the run that was begun in `out`, or else a new one, which is written there."""
     files = find_tables(request.source)
-    record = out / PLAN
-    layout = request.layout_of(files, tasks)
+    record, layout = out / PLAN, request.layout_of(files, tasks)
     if request.format == "parquet":
         layout = replace(layout, is_as_stored=_have_same_types(files, layout.kept))
     base = request.source if request.source.is_dir() else request.source.parent
@@ -204,25 +192,27 @@ def resume_or_plan(
     if record.is_file():
         types, spans = read_record(record, made_from, partial(_parse_plan, files))
         return FolderPlan(made_from, replace(layout, types=types), spans, stamps)
-    types = _find_types(request, layout.kept, files)
-    spans = []
-    for place, file in enumerate(files):
-        watch("counting rows", place, len(files), file.name)
-        spans += cut_spans(file, n_rows=request.n_rows, needs=request.texts)
+    types, spans, parts = _find_types(request, layout.kept, files), [], []
+    for number, file in enumerate(files):
+        watch("counting rows", number, len(files), file.name)
+        own = cut_spans(file, n_rows=request.n_rows, needs=request.texts)
+        spans += own
+        parts += [[number, *astuple(span.start), span.n_rows] for span in own]
     if not spans:
         raise UserError(f"{request.source} has no rows: give at least one text.")
-    numbers = {str(file): number for number, file in enumerate(files)}
-    parts = [[numbers[span.file], *astuple(span.start), span.n_rows] for span in spans]
     write_record(record, made_from, types=types, parts=parts)
     return FolderPlan(made_from, replace(layout, types=types), spans, stamps)
 
 
 def _parse_plan(files: Sequence[Path], content: Any) -> tuple[Mapping[str, str], list[Span]]:
     plan = parse_as(_PlanFile, content)
-    if not all(0 <= number < 2**63 for number in chain.from_iterable(plan.parts)):
-        raise ValueError("a number is no count")
-    parts = plan.parts
-    return plan.types, [Span(str(files[n]), Start(*start), rows) for n, *start, rows in parts]
+    spans = []
+    for part in plan.parts:
+        if not all(0 <= number < 2**63 for number in part):
+            raise ValueError("a number is no count")
+        number, *start, n_rows = part
+        spans.append(Span(str(files[number]), Start(*start), n_rows))
+    return plan.types, spans
 
 
 def _stamp(file: Path) -> tuple[int, int]:
@@ -252,22 +242,23 @@ def _find_types(
     """
     if request.format != "parquet" or {kind_of(file) for file in files} != {".jsonl"}:
         return {}
-    found: dict[str, set[str]] = {name: set() for name in kept}
+    found: dict[str, list[str]] = {}
     for file in files:
         for row in read_rows(file, needs=()):
             for name in kept:
                 if (value := row.value(name)) is not None:
-                    found[name].add(_type_of(value))
-    by_name = {name: _TYPES.get(frozenset(own)) for name, own in found.items()}
-    return {name: type for name, type in by_name.items() if type is not None}
+                    fitting = _types_for(value)
+                    found[name] = [one for one in found.get(name, fitting) if one in fitting]
+    return {name: fitting[0] for name, fitting in found.items() if fitting}
 
 
-def _type_of(value: object) -> str:
+def _types_for(value: object) -> list[str]:
+    """Arrow's names for the types that hold a value exactly, the narrowest first."""
     if isinstance(value, bool):
-        return "bool"
+        return [BOOL]
     if isinstance(value, int) and abs(value) < 2**63:
-        return "int64" if abs(value) <= 2**53 else _WIDE
-    return "double" if isinstance(value, float) else TEXT
+        return [INT, FLOAT] if abs(value) <= 2**53 else [INT]
+    return [FLOAT] if isinstance(value, float) else []
 
 
 @dataclass(frozen=True)
@@ -373,12 +364,9 @@ def write_part_record(part: Path, record: PartRecord) -> None:
     write_json(_record_of(part), asdict(record))
 
 
-def read_part_record(part: Path) -> PartRecord | None:
-    """What was written with a part; None where that is not known."""
-    try:
-        return parse_as(PartRecord, load_json(_record_of(part)))
-    except (OSError, ValueError):  # none, or a damaged one: the part is made again
-        return None
+def read_part_record(part: Path) -> PartRecord:
+    """What was written with a part; none, or a damaged one, is an OSError or a ValueError."""
+    return parse_as(PartRecord, load_json(_record_of(part)))
 
 
 @cache
@@ -432,28 +420,13 @@ class FolderResult:
 
 def local_runner(n_workers: int) -> Runner:
     """In this process, or in several on this machine."""
-
-    def run(jobs: dict[str, PartJob], begun: Path, watch: Watch) -> Iterator[Outcome]:
-        return run_jobs(jobs, predict_part, n_workers=n_workers, watch=watch, what="parts")
-
-    return run
+    return partial(run_jobs, work=predict_part, n_workers=n_workers, what="parts")
 
 
 def ray_runner(n_workers: int | None, address: str | None, *, n_gpus: float = 0) -> Runner:
     """On a cluster, or on one of this machine's cores; None: as many workers as it has room for."""
-
-    def run(jobs: dict[str, PartJob], begun: Path, watch: Watch) -> Iterator[Outcome]:
-        return run_on_ray(
-            jobs,
-            predict_part,
-            address=address,
-            watch=watch,
-            n_workers=n_workers,
-            n_gpus_per_job=n_gpus,
-            what="parts",
-        )
-
-    return run
+    where: Any = {"address": address, "n_workers": n_workers, "n_gpus_per_job": n_gpus}
+    return partial(run_on_ray, work=predict_part, what="parts", **where)
 
 
 def predict_to_folder(
@@ -471,33 +444,39 @@ def predict_to_folder(
     # other processes may have another working directory
     out, request = out.resolve(), replace(request, source=request.source.resolve())
     _check_target(request.source, out)
-    ready = predictor.predictor() if isinstance(predictor, BatchPredictor) else predictor
+    ready = ready_predictor(predictor)
     model = ready.identities
     with locked(out):
         _check_folder(out)
         plan = resume_or_plan(request, ready.tasks, model, out, watch)
-        whole, damaged = _find_parts(plan, out, watch)
-        jobs = {}
+        records, damaged = _find_parts(plan, out, watch)
+        n_found, jobs = len(records), {}
         for name, span in plan.parts().items():
-            if name not in whole:
+            if name not in records:
                 stamp = plan.stamps[span.file]
                 jobs[name] = PartJob(predictor, model, plan.layout, span, stamp, out / name)
         started = time.monotonic()
+        failures = {}
         if jobs:
-            _make_room(out, whole, damaged)
-        failures = _run(jobs, out, runner, watch)
+            _make_room(out, records, damaged)
+            failures = _run(jobs, out, runner, watch)
         seconds = time.monotonic() - started
-        n_answered = sum(job.span.n_rows for name, job in jobs.items() if name not in failures)
-        records = {}
-        for name in plan.parts():
-            if (record := whole.get(name) or read_part_record(out / name)) is not None:
-                records[name] = record
+        done = [name for name in jobs if name not in failures]
+        for name in done:
+            with suppress(OSError, ValueError):  # not there yet on a slow network file system
+                records[name] = read_part_record(out / name)
         tally = Tally()
         for record in records.values():
             tally = tally.merge(record.tally)
         if not failures:
             _write_manifest(plan, out, records, tally)
-    return FolderResult(out, plan, len(whole), tuple(damaged), n_answered, tally, seconds, failures)
+    n_answered = sum(jobs[name].span.n_rows for name in done)
+    return FolderResult(out, plan, n_found, tuple(damaged), n_answered, tally, seconds, failures)
+
+
+def ready_predictor(predictor: Predictor | BatchPredictor) -> Predictor:
+    """What answers in this process."""
+    return predictor.predictor() if isinstance(predictor, BatchPredictor) else predictor
 
 
 def _find_parts(
@@ -506,19 +485,18 @@ def _find_parts(
     """The parts that are there: the records of those that are as they were written, and the names
     of the others.
     """
-    stated: Mapping[str, PartRecord] = {}
+    stated, whole, damaged = {}, {}, []
     if (out / MANIFEST).is_file():
-        stated = read_record(
-            out / MANIFEST, plan.made_from, partial(parse_as, _ManifestFile)
-        ).records
-    whole, damaged = {}, []
+        parse = partial(parse_as, _ManifestFile)
+        stated = read_record(out / MANIFEST, plan.made_from, parse).records
     names = [name for name in plan.parts() if (out / name).is_file()]
     for place, name in enumerate(names):
         watch("checking parts", place, len(names), name)
-        record = stated.get(name) or read_part_record(out / name)
-        if record is not None and record.sha256 == sha256_of(out / name):
-            whole[name] = record
-        else:
+        with suppress(OSError, ValueError):  # without its record it is made again
+            record = stated.get(name) or read_part_record(out / name)
+            if record.sha256 == sha256_of(out / name):
+                whole[name] = record
+        if name not in whole:
             damaged.append(name)
     return whole, damaged
 
@@ -535,21 +513,14 @@ def _make_room(out: Path, whole: Mapping[str, PartRecord], damaged: Sequence[str
 
 def _run(jobs: dict[str, PartJob], out: Path, runner: Runner, watch: Watch) -> dict[str, str]:
     """Does the jobs; why those that failed did, by name."""
-    begun = out / BEGUN
-    shutil.rmtree(begun, ignore_errors=True)  # deaths of an earlier run do not count
-    if not jobs:
-        return {}
-    make_folder(begun)
     try:
-        outcomes = list(runner(jobs, begun, watch))
+        outcomes = list(runner(jobs, watch=watch))
     except (KeyboardInterrupt, Stopped) as error:
         n_left = sum(not job.file.is_file() for job in jobs.values())
         raise Stopped(
             f"Stopped; {n_left} parts are left to do in {out}. Start the same command again to"
             " go on."
         ) from error
-    finally:
-        shutil.rmtree(begun, ignore_errors=True)
     return {one.name: one.error for one in outcomes if one.error is not None}
 
 
@@ -575,7 +546,7 @@ def _check_target(source: Path, out: Path) -> None:
 
 def _check_folder(out: Path) -> None:
     """Refuses a folder that holds other files than ours."""
-    foreign = find_foreign_file(out, (PLAN, MANIFEST, BEGUN, RECORDS, LOCK), _PART)
+    foreign = find_foreign_file(out, (PLAN, MANIFEST, RECORDS, LOCK), _PART)
     if foreign is not None:
         raise UserError(
             f"{out} holds {foreign}, which is no part of answers: choose a new folder for --out."
@@ -621,16 +592,14 @@ def predict_to_file(
     make_own_folder(parts)  # rows that are not whole are not for others to read
     request = replace(request, n_rows=min(request.n_rows, _ROWS_OF_A_FILE))
     result = predict_to_folder(request, predictor, parts, runner=_in_order, watch=watch)
-    with locked(parts), write_errors(out):
-        make_folder(parts / BEGUN)  # which the next run removes, should this one be killed
-        joined = parts / BEGUN / _JOINED
-        _join(result, request.format, joined)
-        joined.replace(target.path)
+    with locked(parts), write_errors(out), staging_folder(parts) as staging:
+        _join(result, request.format, staging / out.name)
+        (staging / out.name).replace(target.path)
     shutil.rmtree(parts, ignore_errors=True)
     return FileResult(result.plan.layout, result.tally)
 
 
-def _in_order(jobs: dict[str, PartJob], begun: Path, watch: Watch) -> Iterator[Outcome]:
+def _in_order(jobs: dict[str, PartJob], watch: Watch) -> Iterator[Outcome]:
     """The parts of one table, one after the other; the first that fails ends the work."""
     read = _TableReader()
     n_rows = max(job.span.start.row + job.span.n_rows for job in jobs.values())
@@ -668,8 +637,7 @@ def _join(result: FolderResult, format: str, file: Path) -> None:
 def _predict_to_stream(
     request: TableRequest, predictor: Predictor | BatchPredictor, out: Path, watch: Watch
 ) -> FileResult:
-    if isinstance(predictor, BatchPredictor):
-        predictor = predictor.predictor()
+    predictor = ready_predictor(predictor)
     if request.format == "parquet":
         raise UserError(f"{out} is a pipe or a device: a Parquet file is written to a file.")
     layout = request.layout_of([request.source], predictor.tasks)

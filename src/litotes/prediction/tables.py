@@ -8,14 +8,13 @@ rows of a table  →  InputRow: what is kept of each, and what the model is aske
 from __future__ import annotations
 
 import csv
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple, dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
 from io import StringIO
-from itertools import compress
+from itertools import compress, islice, tee
 from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,7 +37,6 @@ from litotes.prediction.answers import (
     answers_as_json,
     make_columns,
 )
-from litotes.prediction.frames import arrow_array
 
 if TYPE_CHECKING:
     from litotes.prediction.predictor import Asked, Predictor
@@ -255,15 +253,10 @@ def answer_rows(
     at_once: bool = True,
 ) -> Iterator[AnsweredRows]:
     """The rows in chunks, with their answers, in order. at_once: see `Predictor.stream_columns`."""
-    waiting: deque[Mapping[str, object]] = deque()
-
-    def asked() -> Iterator[Asked]:
-        for row in rows:
-            waiting.append(row.kept)
-            yield row.asked
-
-    for answers in predictor.stream_columns(asked(), bad_texts=bad_texts, at_once=at_once):
-        yield AnsweredRows([waiting.popleft() for _ in range(len(answers))], answers)
+    rows, read = tee(rows)
+    asked = (row.asked for row in read)
+    for answers in predictor.stream_columns(asked, bad_texts=bad_texts, at_once=at_once):
+        yield AnsweredRows([row.kept for row in islice(rows, len(answers))], answers)
 
 
 @dataclass(frozen=True)
@@ -281,29 +274,19 @@ class Tally:
     problems: tuple[str, ...] = ()
 
     def add(self, rows: AnsweredRows, layout: Layout) -> Tally:
-        answers = rows.answers
-        return self.merge(
-            Tally(
-                len(answers),
-                sum(rows.written(layout)),
-                len(answers.problems),
-                int(answers.unreadable.sum()),
-                tuple(answers.problems.values()),
-            )
-        )
+        answers, problems = rows.answers, tuple(rows.answers.problems.values())
+        n_written, n_unreadable = sum(rows.written(layout)), int(answers.unreadable.sum())
+        return self.merge(Tally(len(answers), n_written, len(problems), n_unreadable, problems))
 
     def merge(self, other: Tally) -> Tally:
-        both = list(map(add, astuple(self), astuple(other)))
-        both[-1] = both[-1][:_N_PROBLEMS]
-        return Tally(*both)
+        *counts, problems = map(add, astuple(self), astuple(other))
+        return Tally(*counts, problems[:_N_PROBLEMS])
 
     def sentences(self, bad_rows: str) -> list[str]:
         """What the user should know. bad_rows: see `BAD_ROWS`."""
         told = []
         if self.n_bad:
-            fate = "was left out" if self.n_bad == 1 else "were left out"
-            if bad_rows != "skip":
-                fate = "has no answer" if self.n_bad == 1 else "have no answers"
+            fate = "left out" if bad_rows == "skip" else "without an answer"
             n_more = self.n_bad - len(self.problems)
             more = f" And {n_more:,} more." if n_more else ""
             told.append(f"{counted(self.n_bad, 'row')} {fate}: {' '.join(self.problems)}{more}")
@@ -355,17 +338,17 @@ def arrow_table(layout: Layout, rows: AnsweredRows, kept: Any = None) -> Any:
     import pyarrow as pa
 
     if kept is None:
-        kept = pa.table({name: _arrow_cells(pa, name, layout, rows) for name in layout.kept})
+        columns = {}
+        for name in layout.kept:
+            cells, kind = [row.get(name) for row in rows.kept], layout.types.get(name, STRING)
+            if kind == STRING:
+                cells = [None if cell is None else cell_text(cell) for cell in cells]
+            columns[name] = pa.array(cells, kind)
+        kept = pa.table(columns)
     for column in layout.answers:
-        kept = kept.append_column(column.name, arrow_array(rows.answers.cells(column), column.kind))
+        cells = pa.array(rows.answers.cells(column), column.kind)
+        kept = kept.append_column(column.name, cells)
     return kept.filter(pa.array(rows.written(layout)))
-
-
-def _arrow_cells(pa: Any, name: str, layout: Layout, rows: AnsweredRows) -> Any:
-    cells = [kept.get(name) for kept in rows.kept]
-    if name in layout.types:
-        return pa.array(cells, pa.type_for_alias(layout.types[name]))
-    return pa.array([None if cell is None else cell_text(cell) for cell in cells], pa.string())
 
 
 def _kept_cells(name: str, layout: Layout, rows: AnsweredRows) -> list[str]:

@@ -1,20 +1,25 @@
-"""A model computed by torch: texts packed without padding, on a CPU or a GPU."""
+"""A model computed by torch: texts packed without padding, on a CPU or a GPU. A predictor comes to
+torch through this door alone, for its import takes seconds.
+"""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from pathlib import Path
 from threading import Lock
 
 import torch
-from torch import Tensor
 
+from litotes.core.errors import UserError
+from litotes.core.machine import choose_device
 from litotes.encoder.tokenizer import Pieces
-from litotes.model.checkpoint import Model
+from litotes.kernels.encode import kernels_wanted
+from litotes.model.checkpoint import Model, load_model
 from litotes.model.exits import Outputs
-from litotes.model.folder import name_model
+from litotes.model.folder import FileContent, ModelFolder, name_model
+from litotes.model.heads import HEADS
 from litotes.model.runtime import Runtime, compute_outputs, describe_threads
 
 
@@ -63,28 +68,17 @@ class TorchRuntime(Runtime):
     def model(self) -> Model:
         return self._model
 
-    def identity(self) -> str:
-        classifier = self._model.classifier
-        settings = (
-            self._device.type,
-            classifier.encoder.spec,
-            classifier.head_name,
-            classifier.tasks,
-            sorted(self.calibration.items()),
-            self.tokenizer.max_pieces,
-        )
-        digest = hashlib.sha256(repr(settings).encode())
-        digest.update(self.tokenizer.to_json().encode())
+    def deciding(self) -> Iterator[bytes]:
+        classifier, exits = self._model.classifier, self._model.exits
+        settings = "torch", self._device.type, classifier.encoder.spec, classifier.head_name
+        yield repr(settings).encode()
         tensors = dict(classifier.state_dict())
-        if (exits := self._model.exits) is not None:
-            digest.update(repr(exits.rule).encode())
+        if exits is not None:
+            yield repr((exits.rule, exits.table and exits.table.sha256)).encode()
             tensors |= {f"exits.{name}": own for name, own in exits.heads.state_dict().items()}
-            if exits.table is not None:
-                digest.update(exits.table.sha256.encode())
         for name, tensor in tensors.items():
-            digest.update(name.encode())
-            digest.update(_bytes_of(tensor))
-        return f"torch {digest.hexdigest()}"
+            yield name.encode()
+            yield tensor.cpu().contiguous().numpy().tobytes()
 
     def describe(self) -> str:
         threads = ""
@@ -93,5 +87,41 @@ class TorchRuntime(Runtime):
         return f"torch {torch.__version__}, float32 on {self._device}{threads}."
 
 
-def _bytes_of(tensor: Tensor) -> bytes:
-    return tensor.cpu().contiguous().numpy().tobytes()
+def load_runtimes(
+    folders: Sequence[ModelFolder],
+    files: Mapping[Path, FileContent] | None = None,
+    *,
+    device: str | None,
+    precision: str | None = None,
+    n_cores: int | None = None,
+) -> list[TorchRuntime]:
+    """The models of some folders. files: those that have been read already. n_cores: what the
+    process may compute with; None: all.
+    """
+    if n_cores is not None:
+        torch.set_num_threads(n_cores)
+    loaded = [load_model(folder, files=files) for folder in folders]
+    return [run_by_torch(model, device, precision) for model in loaded]
+
+
+def run_by_torch(model: Model, device: str | None, precision: str | None) -> TorchRuntime:
+    """A model with kernels and half precision on a GPU, where they know it, else on the plain path.
+
+    precision: auto, float32, bfloat16 or float16; None: auto.
+    """
+    place, classifier = choose_device(device), model.classifier
+    if kernels_wanted(place):
+        # they import Triton
+        from litotes.kernels.triton_operations import has_kernels
+        from litotes.prediction.cuda_runtime import CudaRuntime
+
+        # a pass can be recorded if the device alone can compute the head
+        needs_lengths = HEADS[classifier.head_name].needs_lengths
+        if not needs_lengths and has_kernels(classifier.encoder):
+            return CudaRuntime(model, place, precision=precision or "auto")
+    if precision not in (None, "auto", "float32"):
+        raise UserError(
+            f"The precision {precision} needs a CUDA device and kernels that know the model; here"
+            " answers are computed in float32. Leave --precision out."
+        )
+    return TorchRuntime(model, place)

@@ -133,7 +133,7 @@ class GuardedRequest:
 
     async def answer(self, app: ASGIApp) -> None:
         """Turns every exception into an answer."""
-        self.service.metrics.in_flight.inc()
+        self.service.metrics["requests_in_flight"].inc()
         try:
             self._read_headers()
             self._check_sender()
@@ -363,7 +363,7 @@ class GuardedRequest:
         if self._disconnect is not None:
             self._disconnect.cancel()
         seconds, status = time.monotonic() - self._began, self._status or _CLIENT_DISCONNECTED
-        self.service.metrics.in_flight.dec()
+        self.service.metrics["requests_in_flight"].dec()
         self.service.metrics.count_request(self.route, status, seconds)
         self.service.log.write(
             "request",

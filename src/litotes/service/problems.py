@@ -7,8 +7,11 @@ It never repeats what was sent.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
 
 from litotes.core.json_text import to_json
 
@@ -28,30 +31,12 @@ class ProblemKind:
     error_type: str = "Validation"
 
 
-PROBLEM_KINDS: dict[str, ProblemKind] = {
-    "bad-http": ProblemKind(400, "Not a proper HTTP request"),
-    "bad-json": ProblemKind(400, "Not a JSON object"),
-    "wrong-token": ProblemKind(401, "The token is missing or wrong"),
-    "host-not-allowed": ProblemKind(403, "Not asked under a name of this service"),
-    "origin-not-allowed": ProblemKind(403, "Asked by a page from elsewhere"),
-    "unknown-path": ProblemKind(404, "There is nothing here"),
-    "unknown-model": ProblemKind(404, "There is no such model"),
-    "unknown-variety": ProblemKind(404, "The model was not calibrated for this variety"),
-    "unknown-task": ProblemKind(404, "The model does not answer this task"),
-    "wrong-method": ProblemKind(405, "Another method is needed"),
-    "slow-body": ProblemKind(408, "The request came too slowly"),
-    "too-large": ProblemKind(413, "Larger than this service takes"),
-    "wrong-content-type": ProblemKind(415, "Not sent as JSON"),
-    "wrong-shape": ProblemKind(422, "JSON of another shape"),
-    "unreadable-text": ProblemKind(422, "A text that cannot be read", "Tokenizer"),
-    "busy": ProblemKind(429, "Too much is waiting", "Overloaded"),
-    "huge-headers": ProblemKind(431, "The headers are too large"),
-    "bug": ProblemKind(500, "A bug in the service", "Backend"),
-    "unknown-coding": ProblemKind(501, "A transfer coding that is not known here"),
-    "loading": ProblemKind(503, "The models are being loaded", "Unhealthy"),
-    "draining": ProblemKind(503, "The service is stopping", "Unhealthy"),
-    "too-late": ProblemKind(504, "Not answered in time", "Overloaded"),
-}
+def read_facts(name: str) -> dict[str, dict[str, Any]]:
+    """A table of this package, a row under each name."""
+    return tomllib.loads((files("litotes.service") / name).read_text("utf-8"))
+
+
+PROBLEM_KINDS = {name: ProblemKind(**own) for name, own in read_facts("problems.toml").items()}
 
 
 class ProblemError(Exception):

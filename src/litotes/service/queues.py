@@ -213,18 +213,22 @@ class Batcher:
             return
         for (job, place), prediction in zip(batch, predictions, strict=True):
             job.answer(place, prediction)
-        self._metrics.texts.inc(len(batch))
-        self._metrics.truncated.inc(sum(prediction.truncated for prediction in predictions))
-        self._metrics.unreadable.inc(sum(prediction.unreadable for prediction in predictions))
+        self._metrics["texts"].inc(len(batch))
+        self._metrics["truncated_texts"].inc(
+            sum(prediction.truncated for prediction in predictions)
+        )
+        self._metrics["unreadable_texts"].inc(
+            sum(prediction.unreadable for prediction in predictions)
+        )
 
     def _measure(self, batch: Batch, seconds: float) -> None:
         n_pieces = sum(job.sizes[place] for job, place in batch)
         weight = n_pieces / (n_pieces + _SPEED_WINDOW)
         speed = self.n_at_once * n_pieces / max(seconds, 1e-6)
         self.speed += weight * (speed - self.speed)
-        self._metrics.batch_texts.observe(len(batch))
-        self._metrics.batch_pieces.observe(n_pieces)
-        self._metrics.batch_seconds.observe(seconds)
+        self._metrics["batch_texts"].observe(len(batch))
+        self._metrics["batch_pieces"].observe(n_pieces)
+        self._metrics["batch_seconds"].observe(seconds)
 
 
 class _Abandoned(Exception):

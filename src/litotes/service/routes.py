@@ -126,7 +126,7 @@ async def predict(request: Request) -> Response:
         # texts with a problem never wait in the queue
         texts = asked.tokenized
         predictions = await compute(guarded, asked.predictor, texts) if texts else []
-    guarded.service.metrics.bad_texts.inc(len(asked.problems))
+    guarded.service.metrics["bad_texts"].inc(len(asked.problems))
     answered, tasks, documents = iter(predictions), asked.predictor.tasks, []
     for place, item in enumerate(asked.items):
         problem = asked.problems.get(place)

@@ -34,15 +34,15 @@ class Service:
         load_locus: Callable[[], Tagger] | None = None,
     ) -> None:
         self.settings, self.metrics = settings, Metrics()
-        self.log = Log(on_loss=self.metrics.lost_lines.inc)
+        self.log = Log(on_loss=self.metrics["lost_log_lines"].inc)
         self.batcher = Batcher(settings, self.metrics)
         self.explainer = Explainer(settings.queue_explanations)
         self.reading_pool = ThreadPoolExecutor(
             1, "litotes-reading", lower_priority, (LONG_NICENESS,)
         )
-        self.metrics.queue.set_function(lambda: self.batcher.n_waiting)
-        self.metrics.speed.set_function(lambda: self.batcher.speed)
-        self.metrics.explanations.set_function(lambda: self.explainer.n_waiting)
+        self.metrics["queue_texts"].set_function(lambda: self.batcher.n_waiting)
+        self.metrics["pieces_per_second"].set_function(lambda: self.batcher.speed)
+        self.metrics["queue_explanations"].set_function(lambda: self.explainer.n_waiting)
         self.is_draining = False
         self.failure: Exception | None = None
         self.locus: Tagger | None = None

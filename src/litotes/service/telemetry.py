@@ -12,16 +12,18 @@ import traceback
 from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import cache
 from typing import IO, Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, generate_latest
 
 from litotes.core.json_text import to_json
+from litotes.service.problems import read_facts
 
 _MAX_LINES = 10_000
 _SECONDS_BETWEEN_WRITES = 0.1
 _FLUSH_SECONDS = 0.2
+_KINDS = {"counter": Counter, "gauge": Gauge, "histogram": Histogram, "info": Info}
 
 
 class Log:
@@ -112,57 +114,35 @@ class Log:
         self._on_loss(n)
 
 
-_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-_TEXTS = (1, 2, 4, 8, 16, 32, 64)
-_PIECES = (16, 32, 64, 128, 256, 512, 1024, 2048)
-
-
 class Metrics:
-    """The metrics of one service, in a registry of their own; /metrics lists them in this order.
+    """The metrics of one service, in a registry of their own; /metrics lists them in the order of
+    `metrics.toml`, where each is described.
 
     Labels come from fixed tables, never from a request.
     """
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        common: dict[str, Any] = {"namespace": "litotes", "registry": self.registry}
-        counter: Callable[..., Counter] = partial(Counter, **common)
-        gauge: Callable[..., Gauge] = partial(Gauge, **common)
-        histogram: Callable[..., Histogram] = partial(Histogram, **common)
-        self._requests = counter("requests", "Requests answered.", ["route", "status"])
-        self._seconds = histogram(
-            "request_seconds", "From request to answer.", ["route"], buckets=_SECONDS
-        )
-        about = "Requests answered with a problem, by its name."
-        self._problems = counter("refused", about, ["problem"])
-        self.lost_lines = counter("lost_log_lines", "Log lines that could not be written.")
-        self.in_flight = gauge("requests_in_flight", "Requests being answered.")
-        self.texts = counter("texts", "Texts answered.")
-        self.bad_texts = counter("bad_texts", "Texts with a problem of their own.")
-        self.truncated = counter("truncated_texts", "Texts longer than the model reads.")
-        self.unreadable = counter("unreadable_texts", "Texts of which the model knows no part.")
-        self.batch_texts = histogram("batch_texts", "Texts computed together.", buckets=_TEXTS)
-        self.batch_pieces = histogram("batch_pieces", "Pieces computed together.", buckets=_PIECES)
-        self.batch_seconds = histogram("batch_seconds", "To compute a batch.", buckets=_SECONDS)
-        # these are read when /metrics is requested, not kept up to date: `set_function`
-        self.queue = gauge("queue_texts", "Texts that wait.")
-        self.speed = gauge("pieces_per_second", "Pieces a second while computing, lately.")
-        self.explanations = gauge("queue_explanations", "Explanations that wait.")
-        self._model = Info("model", "A model that is served.", ["name", "runtime"], **common)
+        common: Any = {"namespace": "litotes", "registry": self.registry}
+        self._made = {}
+        for name, about in read_facts("metrics.toml").items():
+            kind, says = about.pop("kind"), about.pop("about")
+            self._made[name] = _KINDS[kind](name, says, **about, **common)
         # cached: finding the child of a label takes longer than counting
-        self._problem_counter = cache(self._problems.labels)
-        self._request_counter = cache(self._requests.labels)
-        self._request_seconds = cache(self._seconds.labels)
+        self._child = cache(lambda name, *labels: self._made[name].labels(*labels))
+
+    def __getitem__(self, name: str) -> Any:
+        return self._made[name]
 
     def count_request(self, route: str, status: int, seconds: float) -> None:
-        self._request_counter(route, status).inc()
-        self._request_seconds(route).observe(seconds)
+        self._child("requests", route, status).inc()
+        self._child("request_seconds", route).observe(seconds)
 
     def count_problem(self, name: str) -> None:
-        self._problem_counter(name).inc()
+        self._child("refused", name).inc()
 
     def add_model(self, name: str, runtime: str, tasks: str) -> None:
-        self._model.labels(name, runtime).info({"tasks": tasks})
+        self._child("model", name, runtime).info({"tasks": tasks})
 
     def render(self) -> bytes:
         """The text of /metrics."""

@@ -63,9 +63,8 @@ def module(name: str, **content: Any) -> ModuleType:
 def runtimes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int | None]]:
     """What was asked of our runtime: precision and bucket."""
     PlainRuntime.made = []
-    inside = module("litotes.prediction.cuda.runtime", CudaRuntime=PlainRuntime)
-    monkeypatch.setitem(sys.modules, "litotes.prediction.cuda", module("litotes.prediction.cuda"))
-    monkeypatch.setitem(sys.modules, "litotes.prediction.cuda.runtime", inside)
+    inside = module("litotes.prediction.cuda_runtime", CudaRuntime=PlainRuntime)
+    monkeypatch.setitem(sys.modules, "litotes.prediction.cuda_runtime", inside)
     return PlainRuntime.made
 
 

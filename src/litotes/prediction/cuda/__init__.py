@@ -1,1 +1,0 @@
-"""Answers on a GPU: texts in buckets of pieces, one captured pass a bucket."""
