@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property
 from importlib.util import find_spec
 from io import StringIO
@@ -279,8 +279,8 @@ class Tally:
         return self.merge(Tally(len(answers), n_written, len(problems), n_unreadable, problems))
 
     def merge(self, other: Tally) -> Tally:
-        *counts, problems = map(add, astuple(self), astuple(other))
-        return Tally(*counts, problems[:_N_PROBLEMS])
+        both = Tally(*map(add, astuple(self), astuple(other)))
+        return replace(both, problems=both.problems[:_N_PROBLEMS])
 
     def sentences(self, bad_rows: str) -> list[str]:
         """What the user should know. bad_rows: see `BAD_ROWS`."""
