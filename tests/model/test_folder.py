@@ -35,7 +35,7 @@ from litotes.model.folder import (
     read_manifest,
     write_description,
 )
-from litotes.prediction import onnx_runtime, predictor
+from litotes.prediction import onnx_runtime, runtime_choice
 from litotes.prediction.predictor import Predictor
 
 
@@ -235,14 +235,14 @@ def damage(folder: Path) -> None:
 def test_what_was_hashed_is_what_torch_uses(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files that change after they were read and compared are not read again."""
     before = Predictor.load(folder, device="cpu", runtime="torch").predict(["tea"])
-    read = predictor.read_files
+    read = runtime_choice.read_files
 
     def read_and_damage(*arguments: Any) -> Any:
         found = read(*arguments)
         damage(folder)
         return found
 
-    monkeypatch.setattr(predictor, "read_files", read_and_damage)
+    monkeypatch.setattr(runtime_choice, "read_files", read_and_damage)
     assert Predictor.load(folder, device="cpu", runtime="torch").predict(["tea"]) == before
 
 

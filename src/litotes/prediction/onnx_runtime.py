@@ -41,6 +41,7 @@ from litotes.prediction.onnx_file import (
     export_folder,
     read_model_bytes,
 )
+from litotes.prediction.runtime_choice import load_by_torch
 
 if TYPE_CHECKING:
     from litotes.model.checkpoint import Model
@@ -336,10 +337,8 @@ class OnnxRuntime(Runtime):
         return whole
 
     def to_torch(self) -> Runtime:
-        from litotes.prediction.torch_runtime import load_runtimes
-
         if self._torch_runtime is None:  # reads the weights, which may take seconds
-            (self._torch_runtime,) = load_runtimes([self._folder], device="cpu")
+            (self._torch_runtime,) = load_by_torch([self._folder], device="cpu")
         return self._torch_runtime
 
     def model(self) -> Model:

@@ -29,12 +29,12 @@ from litotes.core.values import BadText, Prediction, Task
 from litotes.encoder.tokenizer import Pieces
 from litotes.model.builtin import BUILTIN, is_builtin, resolve_model
 from litotes.model.calibration import Calibration, TaskAnswers, to_answers
-from litotes.model.folder import ModelFolder, open_model, read_files, takes_pairs
+from litotes.model.folder import ModelFolder, open_model, takes_pairs
 from litotes.model.runtime import Runtime
 from litotes.prediction.answers import Answers, check_variety, join_tasks
 from litotes.prediction.frames import add_predictions
 from litotes.prediction.onnx_runtime import OnnxRuntime
-from litotes.prediction.runtime_choice import choose_runtime
+from litotes.prediction.runtime_choice import choose_runtime, load_by_torch, run_by_torch
 
 if TYPE_CHECKING:
     from litotes.explanation.explanation import Explanation
@@ -219,8 +219,6 @@ class Predictor:
         self.runtimes = []
         for model in models:
             if not isinstance(model, Runtime):
-                from litotes.prediction.torch_runtime import run_by_torch
-
                 model = run_by_torch(model, device, precision)
             self.runtimes.append(model)
         self.notes, self.variety = tuple(notes), variety
@@ -269,12 +267,7 @@ class Predictor:
         chosen, notes = choose_runtime(folders, device, runtime, precision)
         if chosen == "onnx":
             return cls(*(OnnxRuntime(one, n_workers=n_cores) for one in folders), notes=notes)
-        with ThreadPoolExecutor(1) as pool:
-            reading = pool.submit(read_files, folders)  # while torch is imported
-            from litotes.prediction.torch_runtime import load_runtimes
-        loaded = load_runtimes(
-            folders, reading.result(), device=device, precision=precision, n_cores=n_cores
-        )
+        loaded = load_by_torch(folders, device=device, precision=precision, n_cores=n_cores)
         return cls(*loaded, notes=notes)
 
     @overload

@@ -1,15 +1,21 @@
-"""Which runtime computes: the one that is named, or else what is fastest."""
+"""The runtime that computes: the one that is named, or else what is fastest."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 from litotes.core.errors import UserError, require_extra
-from litotes.core.machine import is_cpu
+from litotes.core.machine import choose_device, is_cpu
 from litotes.core.registry import unknown_name
 from litotes.model.builtin import BUILTIN, is_builtin, name_of, resolve_model
-from litotes.model.folder import ModelFolder
+from litotes.model.folder import ModelFolder, read_files
 from litotes.prediction.onnx_file import has_export
+
+if TYPE_CHECKING:
+    from litotes.model.checkpoint import Model
+    from litotes.prediction.torch_runtime import TorchRuntime
 
 RUNTIMES = ("torch", "onnx")
 
@@ -72,3 +78,52 @@ def _export_command(folder: ModelFolder) -> str:
     """After which the model needs torch no more; a built-in one is exported as a copy."""
     out = " --out FOLDER" if is_builtin(folder.path) else ""
     return f"`litotes export --model {name_of(folder.path)}{out}`"
+
+
+# A predictor comes to torch through these doors alone, for its import takes seconds.
+
+
+def load_by_torch(
+    folders: Sequence[ModelFolder],
+    *,
+    device: str | None,
+    precision: str | None = None,
+    n_cores: int | None = None,
+) -> list[TorchRuntime]:
+    """The models of some folders. n_cores: what the process may compute with; None: all."""
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(read_files, folders)  # while torch is imported
+        import torch
+
+        from litotes.model.checkpoint import load_model
+    if n_cores is not None:
+        torch.set_num_threads(n_cores)
+    loaded = [load_model(folder, files=reading.result()) for folder in folders]
+    return [run_by_torch(model, device, precision) for model in loaded]
+
+
+def run_by_torch(model: Model, device: str | None, precision: str | None) -> TorchRuntime:
+    """A model with kernels and half precision on a GPU, where they know it, else on the plain path.
+
+    precision: auto, float32, bfloat16 or float16; None: auto.
+    """
+    from litotes.kernels.encode import kernels_wanted
+    from litotes.model.heads import HEADS
+    from litotes.prediction.torch_runtime import TorchRuntime
+
+    place, classifier = choose_device(device), model.classifier
+    if kernels_wanted(place):
+        # they import Triton
+        from litotes.kernels.triton_operations import has_kernels
+        from litotes.prediction.cuda_runtime import CudaRuntime
+
+        # a pass can be recorded if the device alone can compute the head
+        needs_lengths = HEADS[classifier.head_name].needs_lengths
+        if not needs_lengths and has_kernels(classifier.encoder):
+            return CudaRuntime(model, place, precision=precision or "auto")
+    if precision not in (None, "auto", "float32"):
+        raise UserError(
+            f"The precision {precision} needs a CUDA device and kernels that know the model; here"
+            " answers are computed in float32. Leave --precision out."
+        )
+    return TorchRuntime(model, place)

@@ -1,25 +1,18 @@
-"""A model computed by torch: texts packed without padding, on a CPU or a GPU. A predictor comes to
-torch through this door alone, for its import takes seconds.
-"""
+"""A model computed by torch: texts packed without padding, on a CPU or a GPU."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from pathlib import Path
 from threading import Lock
 
 import torch
 
-from litotes.core.errors import UserError
-from litotes.core.machine import choose_device
 from litotes.encoder.tokenizer import Pieces
-from litotes.kernels.encode import kernels_wanted
-from litotes.model.checkpoint import Model, load_model
+from litotes.model.checkpoint import Model
 from litotes.model.exits import Outputs
-from litotes.model.folder import FileContent, ModelFolder, name_model
-from litotes.model.heads import HEADS
+from litotes.model.folder import name_model
 from litotes.model.runtime import Runtime, compute_outputs, describe_threads
 
 
@@ -85,43 +78,3 @@ class TorchRuntime(Runtime):
         if self.is_on_cpu:
             threads = f", {describe_threads(torch.get_num_threads(), self.n_at_once)}"
         return f"torch {torch.__version__}, float32 on {self._device}{threads}."
-
-
-def load_runtimes(
-    folders: Sequence[ModelFolder],
-    files: Mapping[Path, FileContent] | None = None,
-    *,
-    device: str | None,
-    precision: str | None = None,
-    n_cores: int | None = None,
-) -> list[TorchRuntime]:
-    """The models of some folders. files: those that have been read already. n_cores: what the
-    process may compute with; None: all.
-    """
-    if n_cores is not None:
-        torch.set_num_threads(n_cores)
-    loaded = [load_model(folder, files=files) for folder in folders]
-    return [run_by_torch(model, device, precision) for model in loaded]
-
-
-def run_by_torch(model: Model, device: str | None, precision: str | None) -> TorchRuntime:
-    """A model with kernels and half precision on a GPU, where they know it, else on the plain path.
-
-    precision: auto, float32, bfloat16 or float16; None: auto.
-    """
-    place, classifier = choose_device(device), model.classifier
-    if kernels_wanted(place):
-        # they import Triton
-        from litotes.kernels.triton_operations import has_kernels
-        from litotes.prediction.cuda_runtime import CudaRuntime
-
-        # a pass can be recorded if the device alone can compute the head
-        needs_lengths = HEADS[classifier.head_name].needs_lengths
-        if not needs_lengths and has_kernels(classifier.encoder):
-            return CudaRuntime(model, place, precision=precision or "auto")
-    if precision not in (None, "auto", "float32"):
-        raise UserError(
-            f"The precision {precision} needs a CUDA device and kernels that know the model; here"
-            " answers are computed in float32. Leave --precision out."
-        )
-    return TorchRuntime(model, place)
