@@ -78,7 +78,51 @@ class MaskedTexts:
         return MaskedBatch(Batch(pieces, segments, layout), *rest)
 
 
-class Reader:
+class Masker:
+    """Chooses pieces of texts and replaces them."""
+
+    def __init__(self, tokenizer: PieceTokenizer, settings: ObjectiveSettings) -> None:
+        self.settings, self.mask = settings, find_mask(tokenizer)
+        self.is_special = torch.zeros(tokenizer.n_vocabulary, dtype=torch.bool)  # (vocabulary,)
+        self.is_special[list(tokenizer.meaningless)] = True
+        (self.ordinary,) = (~self.is_special).nonzero(as_tuple=True)
+        if not len(self.ordinary):
+            raise UserError("The tokenizer has no pieces that mean something. Choose another.")
+
+    def hide(
+        self, texts: Sequence[Numbers], generator: Generator, follows: Sequence[int] = ()
+    ) -> MaskedTexts:
+        """The texts with pieces to guess; what is drawn depends on the generator alone.
+
+        texts: of each piece its number, 1 if it continues a word, and its segment, (3, piece).
+        follows: of pairs.
+        """
+        ids, continues, segments = torch.from_numpy(np.hstack(texts))
+        chosen = self._choose(ids, continues, generator)
+        shown = torch.where(chosen, self._replacements(ids, generator), ids)
+        columns = torch.stack([ids, shown, segments, chosen])
+        lengths = tuple(text.shape[1] for text in texts)
+        return MaskedTexts(columns, lengths, torch.tensor(follows or [MISSING] * len(texts)))
+
+    def _choose(self, ids: Tensor, continues: Tensor, generator: Generator) -> Tensor:
+        """Whether each piece is to be guessed. (piece,)"""
+        unit = torch.arange(len(ids))
+        if self.settings.whole_words:
+            unit = (1 - continues).cumsum(0) - 1
+        is_drawn = torch.rand(int(unit[-1]) + 1, generator=generator) < self.settings.share
+        return is_drawn[unit] & ~self.is_special[ids]
+
+    def _replacements(self, ids: Tensor, generator: Generator) -> Tensor:
+        """What would stand in place of each piece. (piece,)"""
+        settings = self.settings
+        kind = torch.rand(len(ids), generator=generator)
+        drawn = torch.randint(len(self.ordinary), (len(ids),), generator=generator)
+        is_masked, is_random = kind < settings.masked, kind < settings.masked + settings.random
+        replaced = torch.where(is_random, self.ordinary[drawn], ids)
+        return torch.where(is_masked, self.mask, replaced)
+
+
+class Reader(Masker):
     """Blocks as a language model reads them, special pieces around them, with pieces to guess.
 
     With `next_sentence` blocks are read as pairs: a block's lines are divided, and in half of the
@@ -89,14 +133,10 @@ class Reader:
     def __init__(
         self, blocks: Blocks, tokenizer: PieceTokenizer, settings: ObjectiveSettings
     ) -> None:
-        self.blocks, self.settings, self.mask = blocks, settings, find_mask(tokenizer)
+        super().__init__(tokenizer, settings)
+        self.blocks = blocks
         self.single, self.pair = (tokenizer.frame(pair=is_pair) for is_pair in (False, True))
         self.room = tokenizer.max_pieces - len(self.pair)  # of a pair
-        self.is_special = torch.zeros(tokenizer.n_vocabulary, dtype=torch.bool)  # (vocabulary,)
-        self.is_special[list(tokenizer.meaningless)] = True
-        (self.ordinary,) = (~self.is_special).nonzero(as_tuple=True)
-        if not len(self.ordinary):
-            raise UserError("The tokenizer has no pieces that mean something. Choose another.")
         if settings.next_sentence and len(np.unique(blocks.rows[:, 2])) < 2:
             raise UserError(
                 "objective.next_sentence needs blocks of at least two documents, to learn from and"
@@ -108,12 +148,7 @@ class Reader:
         """The blocks at these places; what is drawn depends on the seed alone."""
         generator = Generator().manual_seed(seed)
         texts, follows = zip(*(self._frame(place, generator) for place in places), strict=True)
-        ids, continues, segments = torch.from_numpy(np.hstack(texts))
-        chosen = self._choose(ids, continues, generator)
-        shown = torch.where(chosen, self._replacements(ids, generator), ids)
-        columns = torch.stack([ids, shown, segments, chosen])
-        lengths = tuple(text.shape[1] for text in texts)
-        return MaskedTexts(columns, lengths, torch.tensor(follows))
+        return self.hide(texts, generator, follows)
 
     def _frame(self, place: int, generator: Generator) -> tuple[Numbers, int]:
         """A block, or a pair of halves, between special pieces: each piece, 1 if it continues a
@@ -143,23 +178,6 @@ class Reader:
         if first == last:
             return None
         return int(self.blocks.cuts[first + _draw(int(last - first), generator)])
-
-    def _choose(self, ids: Tensor, continues: Tensor, generator: Generator) -> Tensor:
-        """Whether each piece is to be guessed. (piece,)"""
-        unit = torch.arange(len(ids))
-        if self.settings.whole_words:
-            unit = (1 - continues).cumsum(0) - 1
-        is_drawn = torch.rand(int(unit[-1]) + 1, generator=generator) < self.settings.share
-        return is_drawn[unit] & ~self.is_special[ids]
-
-    def _replacements(self, ids: Tensor, generator: Generator) -> Tensor:
-        """What would stand in place of each piece. (piece,)"""
-        settings = self.settings
-        kind = torch.rand(len(ids), generator=generator)
-        drawn = torch.randint(len(self.ordinary), (len(ids),), generator=generator)
-        is_masked, is_random = kind < settings.masked, kind < settings.masked + settings.random
-        replaced = torch.where(is_random, self.ordinary[drawn], ids)
-        return torch.where(is_masked, self.mask, replaced)
 
 
 def frame_text(frame: Frame, first: Numbers, *second: Numbers) -> Numbers:
