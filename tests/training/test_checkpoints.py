@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import copytree
-from typing import Any
 
 import pytest
 import torch
@@ -18,7 +17,6 @@ from torch.nn import Linear, Parameter
 
 from litotes.core.errors import UserError
 from litotes.core.storage import MANIFEST, is_complete, sha256_of
-from litotes.evaluation.evaluate import CellScores
 from litotes.training.checkpoints import Checkpoints, RunState, RunTensors, trainable_parameters
 from litotes.training.recipe import Recipe
 from litotes.training.run import train
@@ -40,8 +38,7 @@ def file_size_limit(n_bytes: int) -> Iterator[None]:
 
 def test_a_full_disk_is_a_sentence_and_the_last_checkpoint_stays(tmp_path: Path) -> None:
     weight = Parameter(torch.ones(10_000))
-    optimizer = torch.optim.SGD([weight], lr=0.1)
-    tensors = RunTensors({"weight": weight}, {}, optimizer)
+    tensors = RunTensors({"weight": weight}, {}, torch.optim.SGD([weight], lr=0.1))
     checkpoints = Checkpoints(tmp_path / "checkpoints", key="key")
     checkpoints.save(RunState(step=1), tensors)
     weight.data.zero_()
@@ -52,65 +49,80 @@ def test_a_full_disk_is_a_sentence_and_the_last_checkpoint_stays(tmp_path: Path)
         checkpoints.save(RunState(step=2), tensors)
     assert os.listdir(tmp_path / "checkpoints") == ["step-000000001"]
     assert is_complete(tmp_path / "checkpoints" / "step-000000001")
-    state = checkpoints.load(tensors)
-    assert state is not None
-    assert (state.step, weight.sum().item()) == (1, 10_000)
+    assert checkpoints.load(tensors) == RunState(step=1)
+    assert weight.sum().item() == 10_000
+    checkpoints.clear()
+    assert checkpoints.load(tensors) is checkpoints.stored_key() is None
+    assert not (tmp_path / "checkpoints").exists()
 
 
-def tensors() -> RunTensors:
-    parameters = trainable_parameters(Linear(2, 2))
-    return RunTensors(parameters, {}, torch.optim.SGD(parameters.values()))
+@pytest.mark.parametrize("fused", [True, False])
+def test_everything_is_restored_where_it_is_looked_for(fused: bool, tmp_path: Path) -> None:
+    """Fused kernels want the count of steps next to the parameters; `meta` stands for a GPU."""
+    states = []
+    for device in ("cpu", "meta"):
+        parameter = Parameter(torch.ones(2, device=device))
+        optimizer = torch.optim.AdamW([parameter])
+        optimizer.param_groups[0]["fused"] = fused and device == "meta"
+        buffers = {"shares": torch.full((3,), float(device == "cpu"))}
+        tensors = RunTensors({"w/eight": parameter}, buffers, optimizer)
+        if device == "cpu":
+            parameter.grad = torch.ones(2)
+            optimizer.step()
+            tensors.keep_best()
+            parameter.data.zero_()
+            Checkpoints(tmp_path, key="a").save(RunState(step=3), tensors)
+        else:
+            Checkpoints(tmp_path, key="b").load(tensors)
+        states.append((tensors, optimizer.state[parameter]))
+    (saved, _), (found, state) = states
+    assert state["step"].device.type == ("meta" if fused else "cpu")
+    assert fused or state["step"].item() == 1
+    assert state["exp_avg"].device.type == state["exp_avg_sq"].device.type == "meta"
+    torch.testing.assert_close(found.best, saved.best)
+    assert (saved.best["w/eight"] < 1).all()
+    assert found.buffers["shares"].tolist() == [1, 1, 1]
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        "[]",
-        "{}",
-        "[NaN]",
-        json.dumps({"state": STATE}),
-        json.dumps({"key": 5, "state": STATE}),
-        json.dumps({"key": "a", "state": STATE | {"step": "many"}}),
-        json.dumps({"key": "a", "state": STATE | {"history": 5}}),
-        json.dumps({"key": "a", "state": STATE | {"loss_sum": None}}),
-        '{"key": "a", "state": {"loss_sum": Infinity}}',
-    ],
-)
-def test_a_damaged_state_is_a_sentence(content: str, tmp_path: Path) -> None:
+DAMAGED_STATES = [
+    "[]",
+    "{}",
+    "[NaN]",
+    json.dumps({"state": STATE}),
+    json.dumps({"key": 5, "state": STATE}),
+    json.dumps({"key": "a", "state": STATE | {"step": "many"}}),
+    json.dumps({"key": "a", "state": STATE | {"history": 5}}),
+    json.dumps({"key": "a", "state": STATE | {"loss_sum": None}}),
+    '{"key": "a", "state": {"loss_sum": Infinity}}',
+]
+
+
+def test_a_damaged_state_is_a_sentence(tmp_path: Path) -> None:
     """Its hash fits, as after a change by hand."""
+    parameters = trainable_parameters(Linear(2, 2))
+    tensors = RunTensors(parameters, {}, torch.optim.SGD(parameters.values()))
     checkpoints = Checkpoints(tmp_path, key="a")
-    checkpoints.save(RunState(step=3), tensors())
-    assert checkpoints.load(tensors()) == RunState(step=3)
+    checkpoints.save(RunState(step=3), tensors)
+    assert checkpoints.load(tensors) == RunState(step=3)
     (folder,) = tmp_path.glob("step-*")
-    (folder / "state.json").write_text(content)
     hashes = json.loads((folder / MANIFEST).read_text())
-    hashes["state.json"] = sha256_of(folder / "state.json")
-    (folder / MANIFEST).write_text(json.dumps(hashes))
-    for read in (checkpoints.stored_key, lambda: checkpoints.load(tensors())):
-        with pytest.raises(UserError, match=r"state\.json: damaged \(.+\)\. Delete .*step-"):
-            read()
+    for content in DAMAGED_STATES:
+        (folder / "state.json").write_text(content)
+        hashes["state.json"] = sha256_of(folder / "state.json")
+        (folder / MANIFEST).write_text(json.dumps(hashes))
+        for read in (checkpoints.stored_key, lambda: checkpoints.load(tensors)):
+            with pytest.raises(UserError, match=r"state\.json: damaged \(.+\)\. Delete .*step-"):
+                read()
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda rows: 5,
-        lambda rows: [5],
-        lambda rows: [{}],
-        lambda rows: [rows[0] | {"macro_f1": "good"}],
-        lambda rows: [rows[0] | {"interval": [0.5]}],
-        lambda rows: [rows[0] | {"classes": None}],
-        lambda rows: [{key: rows[0][key] for key in rows[0] if key != "cell"}],
-    ],
-)
 def test_damaged_scores_are_a_sentence(
-    damage: Any, trained_folder: Path, tiny_recipe: Recipe, tmp_path: Path
+    trained_folder: Path, tiny_recipe: Recipe, tmp_path: Path
 ) -> None:
     folder = copytree(trained_folder, tmp_path / "run")
-    rows = json.loads((folder / "scores.json").read_text())
-    assert [CellScores.from_json(row).as_json() for row in rows] == [
-        row | {"interval": tuple(row["interval"]), "classes": tuple(row["classes"])} for row in rows
-    ]
-    (folder / "scores.json").write_text(json.dumps(damage(rows)))
-    with pytest.raises(UserError, match=r"scores\.json: damaged"):
-        train(tiny_recipe, folder, resume=True)
+    first, *others = json.loads((folder / "scores.json").read_text())
+    changes = {"macro_f1": "good"}, {"interval": [0.5]}, {"classes": None}
+    nameless = {key: value for key, value in first.items() if key != "cell"}
+    for damaged in (5, [5], [{}], [nameless], *([first | one, *others] for one in changes)):
+        (folder / "scores.json").write_text(json.dumps(damaged))
+        with pytest.raises(UserError, match=r"scores\.json: damaged"):
+            train(tiny_recipe, folder, resume=True)

@@ -153,7 +153,7 @@ def test_a_ready_teacher_is_not_asked_about_what_it_has_learned_in_other_words(
     plan = plan_distillation(asks, tmp_path / "student")
     (job,) = plan.teachers.values()
     stated = set((ready / "trained_on.txt").read_text().split())
-    pairs = zip(plan.data.replaced, plan.data.train, strict=True)
+    pairs = plan.data.rewritten
     learned = keys_of(after for before, after in pairs if text_hash(before) in stated)
     assert learned
     assert not learned & keys_of(job.asked)

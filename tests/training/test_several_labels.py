@@ -8,21 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from several_model import TEXTS, train_several, write_table
 
 from litotes.core.errors import UserError
 from litotes.core.values import Task
 from litotes.data.labels import BETWEEN, split_labels
 from litotes.data.sources import load
-from litotes.evaluation.evaluate import CellScores
-from litotes.evaluation.scores import SeveralScores, score_several
 from litotes.exporting.export import export_models
 from litotes.model.calibration import Calibration, TaskAnswers, apply_to_each, fit_each
 from litotes.model.folder import open_model, write_description
 from litotes.prediction.answers import Answers, make_columns
 from litotes.prediction.predictor import Predictor
-from litotes.training.losses import class_weights, text_losses, text_weights
 from litotes.training.recipe import Recipe
 
 LABELS = ("angry", "fond", "glad")
@@ -85,29 +81,6 @@ def test_an_empty_cell_says_nothing_and_case_does_not_count(tmp_path: Path) -> N
     ]
 
 
-def test_the_loss_is_that_of_a_question_for_each_label() -> None:
-    torch.manual_seed(0)
-    logits = torch.randn(5, 3, requires_grad=True)
-    targets = torch.tensor([[1.0, 0, 0], [0, 0, 0], [1, 1, 0], [1, 0, 0], [float("nan")] * 3])
-    weights = class_weights(targets, MOODS)  # (class, answer)
-    assert weights[0].tolist() == pytest.approx([4 / 2, 4 / 6])
-    assert weights[2].tolist() == [1.0, 0.0]  # nobody is glad
-    losses, shares = text_losses(logits, targets, weights), text_weights(targets, weights)
-    assert losses[4] == 0
-    assert shares[4] == 0
-    expected = []
-    for row, gold in zip(logits[:4], targets[:4], strict=True):
-        two = torch.stack([torch.zeros(3), row], -1)  # (class, answer)
-        each = torch.nn.functional.cross_entropy(two, gold.long(), reduction="none")
-        own = weights[torch.arange(3), gold.long()]
-        expected.append((each * own).mean())
-    torch.testing.assert_close(losses[:4], torch.stack(expected))
-    assert float(shares.sum()) == pytest.approx((4 + 4 + 4) / 3)
-    losses.sum().backward()
-    assert logits.grad is not None
-    assert not logits.grad[4].any()
-
-
 def test_thresholds_and_temperature_are_learned_label_by_label() -> None:
     chance = np.random.default_rng(0)
     gold = chance.random((400, 2)) < (0.5, 0.5)
@@ -124,36 +97,6 @@ def test_thresholds_and_temperature_are_learned_label_by_label() -> None:
     assert fit_each(logits, gold, with_threshold=False).thresholds is None
     sure = fit_each(np.array([[5.0, -5.0]] * 8), np.array([[1, 0]] * 8))
     assert sure.temperature == 1.0
-
-
-def test_scores_agree_with_scikit_learn() -> None:
-    metrics = pytest.importorskip("sklearn.metrics")
-    chance = np.random.default_rng(1)
-    gold, given = chance.random((2, 200, 3)) < 0.4
-    scores = score_several(gold, given, MOODS)
-    assert scores.micro_f1 == pytest.approx(metrics.f1_score(gold, given, average="micro"))
-    assert scores.macro_f1 == pytest.approx(metrics.f1_score(gold, given, average="macro"))
-    assert scores.subset_accuracy == pytest.approx(metrics.accuracy_score(gold, given))
-    for place, one in enumerate(scores.classes):
-        assert one.f1 == pytest.approx(metrics.f1_score(gold[:, place], given[:, place]))
-        assert one.n == gold[:, place].sum()
-    low, high = scores.interval
-    assert low < scores.macro_f1 < high
-    flawless = score_several(gold, gold, MOODS)
-    assert flawless.subset_accuracy == 1
-    # 200 right texts do not prove that there are no others
-    assert flawless.interval == flawless.micro_interval == pytest.approx((0.025 ** (1 / 200), 1))
-    row = CellScores("all", scores)
-    assert CellScores.from_json(json.loads(json.dumps(row.as_json()))) == row
-    # of equally common sets the same one is taken in whatever order the texts come
-    even = np.array([[1, 0, 0], [1, 1, 1]], dtype=bool)
-    assert score_several(even, even, MOODS).majority == (
-        score_several(even[::-1], even[::-1], MOODS).majority
-    )
-    # a label that is neither there nor given is left out
-    gold[:, 2] = given[:, 2] = False
-    expected = metrics.f1_score(gold[:, :2], given[:, :2], average="macro")
-    assert score_several(gold, given, MOODS).macro_f1 == pytest.approx(expected)
 
 
 def test_a_model_learns_several_labels_and_says_how_well(folder: Path) -> None:
@@ -267,8 +210,3 @@ def test_what_needs_one_label_says_so(
     by = ["evaluate", "--model", str(folder), "--data", source, "--by", "variety"]
     assert main([*by, "--device", "cpu"]) == 2
     assert "moods is answered with several labels" in capsys.readouterr().err
-
-
-def test_scores_are_several_scores(folder: Path) -> None:
-    row = CellScores.from_json(json.loads((folder / "scores.json").read_text())[0])
-    assert isinstance(row.scores, SeveralScores)

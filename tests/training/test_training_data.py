@@ -33,9 +33,9 @@ def test_a_share_of_the_training_texts_alone_is_rewritten() -> None:
         assert new.labels == old.labels
     assert rewritten.held_out == plain.held_out
     assert rewritten.test == plain.test
-    assert rewritten.replaced == tuple(old for old, _ in changed)
+    assert rewritten.rewritten == tuple(changed)
     # what the model must not be tested on holds the texts as they were, too
-    assert set(map(id, rewritten.replaced)) <= set(map(id, rewritten.seen()))
+    assert {id(before) for before, _ in rewritten.rewritten} <= set(map(id, rewritten.seen()))
     assert any("upper-case" in note for note in rewritten.notes)
 
 
@@ -66,7 +66,7 @@ def test_what_was_rewritten_does_not_come_back_as_a_text_without_a_label() -> No
     texts = [f"They will come in {number} days.|train" for number in range(12)]
     recipe = Recipe().changed(data__rewrites=["would-will"], data__rewrite_share=1.0)
     data = prepare(recipe, made(*texts))
-    assert len(data.replaced) == len(data.train)
+    assert len(data.rewritten) == len(data.train)
     assert unlabelled_texts(data) == []
 
 
@@ -77,7 +77,7 @@ def test_no_text_is_rewritten_into_one_that_is_kept_apart() -> None:
     )
     data = prepare(recipe, made(*texts, "They would come in 3 days.|test"))
     assert data.train.examples[3].text == "They will come in 3 days."
-    assert [one.text for one in data.replaced] == [
+    assert [before.text for before, _ in data.rewritten] == [
         one.partition("|")[0] for place, one in enumerate(texts) if place != 3
     ]
 
@@ -87,7 +87,7 @@ def test_the_models_of_a_fold_learn_from_texts_that_were_rewritten_once() -> Non
     texts = made(*(f"They will come in {number} days.|train" for number in range(12)))
     train = prepare(recipe, texts).train
     again = prepare(fold_recipe(recipe, 0), replace(train, examples=train.examples[::2]))
-    assert again.replaced == ()
+    assert again.rewritten == ()
     assert all(example in train.examples for example in again.train)
 
 

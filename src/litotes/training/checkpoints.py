@@ -56,9 +56,7 @@ class RunTensors:
 
     def keep_best(self) -> None:
         """Remembers the weights as they are."""
-        self.best = {
-            name: parameter.detach().clone() for name, parameter in self.parameters.items()
-        }
+        self.best = {name: own.detach().clone() for name, own in self.parameters.items()}
 
 
 class Checkpoints:
@@ -69,9 +67,9 @@ class Checkpoints:
 
     def save(self, state: RunState, tensors: RunTensors) -> None:
         target = self.folder / f"step-{state.step:09d}"
+        if is_complete(target):
+            return
         if target.exists():
-            if is_complete(target):
-                return
             remove_folder(target)
 
         def fill(folder: Path) -> None:
@@ -79,9 +77,8 @@ class Checkpoints:
                 save_file(_named(tensors), folder / "state.safetensors")
             except SafetensorError as error:
                 raise _as_system_error(error) from error
-            (folder / "state.json").write_text(
-                to_json({"key": self.key, "state": asdict(state)}), "utf-8"
-            )
+            content = to_json(asdict(_StateFile(self.key, state)))
+            (folder / "state.json").write_text(content, "utf-8")
 
         write_folder(target, fill)
         for old in self._all()[:-KEPT]:
@@ -92,16 +89,16 @@ class Checkpoints:
         when there is none.
         """
         clear_staged(self.folder)
-        folder = self._newest()
-        if folder is None:
+        if (newest := self._newest()) is None:
             return None
+        folder, stored = newest
         _restore(load_file(folder / "state.safetensors"), tensors)
-        return _read_state(folder).state
+        return stored.state
 
     def stored_key(self) -> str | None:
         """The key of the run these checkpoints belong to; None when there are none."""
-        folder = self._newest()
-        return None if folder is None else _read_state(folder).key
+        newest = self._newest()
+        return None if newest is None else newest[1].key
 
     def clear(self) -> None:
         clear_staged(self.folder)
@@ -110,9 +107,12 @@ class Checkpoints:
         if self.folder.is_dir():
             self.folder.rmdir()
 
-    def _newest(self) -> Path | None:
-        """The newest checkpoint that is whole."""
-        return next(filter(is_complete, reversed(self._all())), None)
+    def _newest(self) -> tuple[Path, _StateFile] | None:
+        """The newest checkpoint that is whole, and what it states."""
+        for folder in filter(is_complete, reversed(self._all())):
+            advice = f"Delete {folder} to go on from the checkpoint before it."
+            return folder, read_as(folder / "state.json", _StateFile, advice=advice)
+        return None
 
     def _all(self) -> list[Path]:
         return sorted(self.folder.glob("step-*"))
@@ -124,11 +124,6 @@ class _StateFile:
 
     key: str
     state: RunState
-
-
-def _read_state(folder: Path) -> _StateFile:
-    advice = f"Delete {folder} to go on from the checkpoint before it."
-    return read_as(folder / "state.json", _StateFile, advice=advice)
 
 
 def trainable_parameters(module: nn.Module, prefix: str = "") -> dict[str, Parameter]:
@@ -163,12 +158,13 @@ def _restore(named: dict[str, Tensor], tensors: RunTensors) -> None:
         kind, _, name = full_name.partition("/")
         if kind == "best":
             tensors.best[name] = tensor
-        elif kind == "buffer":
-            tensors.buffers[name].copy_(tensor)
-        elif kind == "model":
-            tensors.parameters[name].data.copy_(tensor)
-        else:
+        elif kind == "optimizer":
             name, _, key = name.rpartition("/")
             parameter = tensors.parameters[name]
-            device = parameter.device if is_fused or key != "step" else tensor.device
-            tensors.optimizer.state[parameter][key] = tensor.to(device)
+            on_host = key == "step" and not is_fused
+            tensors.optimizer.state[parameter][key] = (
+                tensor if on_host else tensor.to(parameter.device)
+            )
+        else:
+            kept = tensors.buffers if kind == "buffer" else tensors.parameters
+            kept[name].data.copy_(tensor)

@@ -10,7 +10,6 @@ from hashlib import sha256
 import torch
 from torch import Tensor
 
-from litotes.core.errors import UserError
 from litotes.core.values import Example, Task
 from litotes.data.corpus import example_key
 from litotes.encoder.packing import TextSet
@@ -64,11 +63,6 @@ class Lessons:
         weights = task_weights(texts.targets, tasks, balanced=balanced)
         logits, shares, answer_weights = {}, {}, {}
         for name, task in tasks.items():
-            if task.multi_label:
-                raise UserError(
-                    f"{name} may have several labels for one text, which teachers cannot teach yet:"
-                    " leave it out with data.tasks, or train without teachers."
-                )
             answers, answered = self._answers_to(examples, name, task.n_outputs)
             labelled = has_label(texts.targets[name])
             share = torch.where(labelled, self.share, 1.0)

@@ -25,8 +25,8 @@ class TrainingData:
     test on.
 
     reserved: training texts that nothing of the training has seen, for choices made afterwards.
-    notes: sentences the user should read. replaced: training texts that are learned from as a
-    rewrite changed them, as they were before; rewritten: the same as they are now.
+    notes: sentences the user should read. rewritten: training texts that are learned from as a
+    rewrite changed them, before and after.
     """
 
     whole: Corpus
@@ -35,8 +35,7 @@ class TrainingData:
     reserved: Corpus | None
     test: Corpus | None
     notes: tuple[str, ...]
-    replaced: tuple[Example, ...] = ()
-    rewritten: tuple[Example, ...] = ()
+    rewritten: tuple[tuple[Example, Example], ...] = ()
 
     def kept_apart(self) -> list[Example]:
         """The training texts that are held out or reserved."""
@@ -44,12 +43,12 @@ class TrainingData:
 
     def seen(self) -> list[Example]:
         """All texts that the model or a choice about it depends on."""
-        return [*self.train, *self.kept_apart(), *self.replaced]
+        return [*self.train, *self.kept_apart(), *(before for before, _ in self.rewritten)]
 
     def before_rewrites(self, examples: Sequence[Example]) -> list[Example]:
         """The examples as they were before any rewrite."""
-        before = dict(zip(map(example_key, self.rewritten), self.replaced, strict=True))
-        return [before.get(example_key(example), example) for example in examples]
+        first = {example_key(after): before for before, after in self.rewritten}
+        return [first.get(example_key(example), example) for example in examples]
 
     def facts(self, *, n_train: int) -> dict[str, Any]:
         """What a model folder says of the data. n_pairs: of the texts learned from, if any."""
@@ -70,9 +69,8 @@ def prepare(recipe: Recipe, corpus: Corpus | None = None) -> TrainingData:
 
     corpus: texts that are already in memory, in place of those of `data.source`.
     """
-    if corpus is None:
-        corpus = load_with_test_part(recipe.data.source)
-    data = _split(recipe, corpus)
+    read = load_with_test_part(recipe.data.source) if corpus is None else corpus
+    data = _split(recipe, read)
     for name, task in data.train.tasks.items():
         labels = _labels_in(data.train, name)
         if not task.is_regression and len(labels) < 2:
@@ -96,12 +94,12 @@ def unlabelled_texts(data: TrainingData, among: Corpus | None = None) -> list[Ex
     """
     known = [*data.seen(), *(one for one in data.whole if one.split != "train")]
     keys, groups = set(map(example_key, known)), {example.group for example in known} - {None}
-    others = {}
-    for example in data.whole if among is None else among:
-        key = example_key(example)
-        if example.split == "train" and key not in keys and example.group not in groups:
-            others[key] = replace(example, labels={})
-    return list(others.values())
+    others = {
+        example_key(example): replace(example, labels={})
+        for example in (data.whole if among is None else among)
+        if example.split == "train" and example.group not in groups
+    }
+    return [example for key, example in others.items() if key not in keys]
 
 
 def _split(recipe: Recipe, corpus: Corpus) -> TrainingData:
@@ -110,18 +108,15 @@ def _split(recipe: Recipe, corpus: Corpus) -> TrainingData:
     where, settings = recipe.data.where, recipe.training
     chosen = whole.where(variety=where.variety, source=where.source, task=recipe.data.tasks)
     if "train" not in chosen.splits():
-        raise UserError(
-            f"{recipe.data.source} has no training texts for this selection, only"
-            f" {', '.join(chosen.splits())}."
-        )
+        found = ", ".join(chosen.splits())
+        raise UserError(f"{recipe.data.source} has no training texts for this selection: {found}.")
     # only texts with a label can teach
-    train = chosen.where(split="train", task=list(chosen.tasks))
-    held_out, reserved, test = None, None, None
+    train, test = chosen.where(split="train", task=list(chosen.tasks)), None
     seed = recipe.seed if settings.split_seed is None else settings.split_seed
-    if settings.reserved:
-        train, reserved = train.hold_out(settings.reserved, seed=seed)
-    if settings.held_out:
-        train, held_out = train.hold_out(settings.held_out, seed=seed)
+    apart: list[Corpus | None] = []
+    for share in (settings.reserved, settings.held_out):
+        train, part = train.hold_out(share, seed=seed) if share else (train, None)
+        apart.append(part)
     if any(example.labels for example in chosen if example.split != "train"):
         test = chosen.where(split=chosen.test_split(), task=list(chosen.tasks))
     else:
@@ -129,6 +124,7 @@ def _split(recipe: Recipe, corpus: Corpus) -> TrainingData:
             "There is no labelled test split: the model is not tested. Add test=0.2 to the source"
             " of a table, or test the model on other texts with `litotes evaluate`."
         )
+    reserved, held_out = apart
     data = TrainingData(whole, train, held_out, reserved, test, tuple(notes))
     return _rewrite(data, recipe) if recipe.data.rewrites else data
 
@@ -138,24 +134,23 @@ def _rewrite(data: TrainingData, recipe: Recipe) -> TrainingData:
     names, train = recipe.data.rewrites, data.train.examples
     rewrites = [pick(REWRITES, name, "rewrite of data.rewrites called") for name in names]
     changed, _ = rewrite_share(train, rewrites, share=recipe.data.rewrite_share, seed=recipe.seed)
-    apart = [example for example in data.whole if example.split != "train"]
     # a rewrite may end in a text that the model is chosen by or tested on
-    keys = set(map(example_key, [*apart, *data.kept_apart()]))
-    examples = [
-        before if example_key(after) in keys else after
-        for before, after in zip(train, changed, strict=True)
-    ]
-    pairs = zip(train, examples, strict=True)
-    replaced = [(before, after) for before, after in pairs if after is not before]
+    apart = [*data.kept_apart(), *(one for one in data.whole if one.split != "train")]
+    keys, examples, rewritten = set(map(example_key, apart)), [], []
+    for before, after in zip(train, changed, strict=True):
+        if after is not before and example_key(after) not in keys:
+            rewritten.append((before, after))
+            examples.append(after)
+        else:
+            examples.append(before)
     note = (
-        f"{len(replaced)} of {len(train)} training texts are learned from as the rewrites"
+        f"{len(rewritten)} of {len(train)} training texts are learned from as the rewrites"
         f" {', '.join(names)} change them."
     )
     return replace(
         data,
         train=replace(data.train, examples=tuple(examples)),
-        replaced=tuple(before for before, _ in replaced),
-        rewritten=tuple(after for _, after in replaced),
+        rewritten=tuple(rewritten),
         notes=(*data.notes, note),
     )
 
@@ -171,11 +166,12 @@ def _clean(corpus: Corpus, recipe: Recipe) -> tuple[Corpus, list[str]]:
         # words that are no known label, beside others that are, must be mapped before training
         if set(unknown_labels(task)) - settings.labels.get(name, {}).keys():
             raise UserError(unknown_note(task, corpus.name))
+    whole = corpus.map_labels(settings.labels)
     for name, words in settings.labels.items():
-        labels = corpus.tasks[name].labels if name in corpus.tasks else ()
+        labels = corpus.tasks[name].labels
         arrows = ", ".join(f"{word} → {words.get(word, word) or '(no label)'}" for word in labels)
         notes.append(f"Labels of {name} in {corpus.name}: {arrows}.")
-    whole, leaked = _without_leaks(corpus.map_labels(settings.labels), settings.leaks)
+    whole, leaked = _without_leaks(whole, settings.leaks)
     notes += leaked
     if settings.avoid:
         whole, n_avoided = remove_texts_of(whole, list(map(_load_avoided, settings.avoid)))

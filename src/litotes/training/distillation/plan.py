@@ -233,6 +233,12 @@ def plan_distillation(
         refuse_foreign(out, FIRST_FILES)
     _check_recipe(recipe)
     data, settings = prepare(recipe.student, corpus), recipe.distill
+    for name, task in data.train.tasks.items():
+        if task.multi_label:
+            raise UserError(
+                f"{name} may have several labels for one text, which teachers cannot teach yet:"
+                " leave it out with data.tasks."
+            )
     others = _other_texts(recipe, data)
     folds = assign_folds(
         data.train.examples,
@@ -360,7 +366,7 @@ def _taught_tasks(teacher: ModelFolder, tasks: Mapping[str, Task]) -> tuple[str,
     for part, task in ((one, task) for one in teacher.models for task in one.tasks.values()):
         if task.name not in tasks:
             continue
-        if (own := tasks[task.name]).labels != task.labels:
+        if (own := tasks[task.name]) != task:
             theirs, ours = (", ".join(one.labels) or "a number" for one in (task, own))
             raise UserError(
                 f"{teacher} answers {task.name} with {theirs}, the student with {ours}. Choose a"
@@ -380,11 +386,6 @@ def class_weights_of(facts: Mapping[str, Any], task: Task) -> Tensor | None:
 
     facts: those of the model.
     """
-    if task.multi_label:
-        raise UserError(
-            f"A teacher may give {task.name} several labels, which a student cannot learn from it"
-            " yet: leave it out with data.tasks."
-        )
     if task.is_regression:
         return None
     stated = facts.get("class_weights", {}).get(task.name)
