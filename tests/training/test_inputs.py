@@ -1,6 +1,10 @@
+"""What a step computes from, frozen layers, and attention heads a model can do without."""
+
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -25,60 +29,54 @@ def texts(tiny: Pretrained) -> TextSet:
     return make_text_set(corpus.examples[:20], corpus.tasks.values(), tiny.tokenizer)
 
 
-@pytest.fixture(params=["linear", "mean"])
-def classifier(request: pytest.FixtureRequest, tiny: Pretrained) -> Classifier:
-    return Classifier(
-        tiny.encoder, list(load("sampler").tasks.values()), head=request.param, dropout=0.1
-    )
-
-
-@pytest.mark.parametrize("layer", [1, 2])
-def test_kept_layers_give_the_same_logits(
-    classifier: Classifier, texts: TextSet, layer: int
-) -> None:
-    whole = all_logits(Inputs(texts, CPU), classifier)
-    frozen = HiddenInputs(texts, CPU, classifier=classifier, layer=layer)
-    kept = all_logits(frozen, classifier)
-    for task in whole:
-        torch.testing.assert_close(kept[task], whole[task], atol=1e-5, rtol=1e-5)
-
-
-def test_frozen_layers_do_not_learn(classifier: Classifier) -> None:
-    freeze(classifier, 1)
-    learning = {
-        name for name, parameter in classifier.named_parameters() if parameter.requires_grad
-    }
-    assert all(name.startswith(("encoder.blocks.1.", "heads.")) for name in learning)
-    assert any(name.startswith("encoder.blocks.1.") for name in learning)
-
-
-SHARED = {
+FAMILIES = {
+    "bert": {},
     "mpnet": {"n_relative_buckets": 8},
     "deberta-v2": {"position_terms": ("c2p", "p2c"), "farthest": 20},
     "modernbert": {"norm_first": True, "rotary_base": 100.0},
 }
 
 
-@pytest.mark.parametrize("family", SHARED)
-def test_what_frozen_layers_share_with_others_is_frozen(
-    tiny: Pretrained, texts: TextSet, family: str
+@pytest.mark.parametrize("head", ["linear", "mean"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_kept_layers_give_the_same_logits_and_do_not_learn(
+    tiny: Pretrained, texts: TextSet, family: str, head: str
 ) -> None:
-    spec = replace(tiny.encoder.spec, family=family, **SHARED[family])
+    """Nor does what they share with the layers above."""
+    spec = replace(tiny.encoder.spec, family=family, **FAMILIES[family])
     tasks = list(load("sampler").tasks.values())
-    classifier = Classifier(Encoder(spec), tasks, head="mean", dropout=0.1)
-    test_kept_layers_give_the_same_logits(classifier, texts, 2)
+    classifier = Classifier(Encoder(spec), tasks, head=head, dropout=0.1)
+    whole = all_logits(Inputs(texts, CPU), classifier)
+    for layer in (1, 2):
+        frozen = HiddenInputs(texts, CPU, classifier=classifier, layer=layer)
+        torch.testing.assert_close(all_logits(frozen, classifier), whole, atol=1e-5, rtol=1e-5)
+    freeze(classifier, 0)
+    assert all(parameter.requires_grad for parameter in classifier.parameters())
     freeze(classifier, 1)
-    learning = {
-        name for name, parameter in classifier.named_parameters() if parameter.requires_grad
-    }
-    assert all(
-        name.startswith(("encoder.blocks.1.", "encoder.final_norm.", "heads.")) for name in learning
-    )
+    learning = {name for name, one in classifier.named_parameters() if one.requires_grad}
+    above = ("encoder.blocks.1.", "encoder.final_norm.", "heads.")
+    assert all(name.startswith(above) for name in learning)
+    assert any(name.startswith("encoder.blocks.1.") for name in learning)
 
 
-def test_more_frozen_layers_than_there_are(classifier: Classifier) -> None:
-    with pytest.raises(UserError, match="2 layers"):
-        freeze(classifier, 3)
+@pytest.mark.parametrize(
+    ("choices", "below", "words"),
+    [
+        ({}, 3, "freeze_below = 3, but the encoder has 2 layers"),
+        ({"n_layer_groups": 1}, 1, "its layers share their weights"),
+        ({"pruning": "cascade"}, 1, "freeze_below does not go with pruning = cascade"),
+    ],
+)
+def test_layers_that_cannot_be_frozen_are_refused(
+    tiny: Pretrained, texts: TextSet, choices: dict[str, Any], below: int, words: str
+) -> None:
+    encoder = Encoder(replace(tiny.encoder.spec, **choices))
+    classifier = Classifier(encoder, [SENTIMENT], head="mean", dropout=0.1)
+    step = partial(HiddenInputs, texts, CPU, classifier=classifier, layer=below)
+    if "pruning" not in choices:
+        step = partial(freeze, classifier, below)
+    with pytest.raises(UserError, match=words):
+        step()
 
 
 # Attention heads a model can do without

@@ -38,20 +38,6 @@ def recipe(tiny_recipe: Recipe, reviews: str) -> Recipe:
     return tiny_recipe.changed(data__source=reviews, data__where={}, training__epochs=1)
 
 
-def test_training_makes_a_test_part_and_scores_it(recipe: Recipe, reviews: str) -> None:
-    run = train(recipe, Path("run"))
-    (row,) = run.scores
-    assert (row.scores.task, row.scores.n) == ("mood", 12)
-    assert any("2 of 62 rows were left out" in note for note in run.notes)
-    assert any("12 of its 60 texts were set aside" in note for note in run.notes)
-    data = prepare(recipe)
-    tested = [example.text for example in load_with_test_part(reviews).where(split="test")]
-    assert data.test is not None
-    assert [example.text for example in data.test] == tested
-    assert not {example.text for example in data.seen()} & set(tested)
-    assert len(data.seen()) + len(tested) == 60
-
-
 def scores_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, int, str]:
     """Exit code, number of texts scored, and notes of `litotes evaluate`."""
     code = main(["evaluate", *arguments, "--json", "--device", "cpu"])
@@ -63,6 +49,15 @@ def test_a_model_is_scored_on_what_it_has_not_seen(
     recipe: Recipe, reviews: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = train(recipe, Path("run"))
+    (row,) = run.scores
+    assert (row.scores.task, row.scores.n) == ("mood", 12)
+    assert any("2 of 62 rows were left out" in note for note in run.notes)
+    assert any("12 of its 60 texts were set aside" in note for note in run.notes)
+    data = prepare(recipe)
+    tested = [example.text for example in load_with_test_part(reviews).where(split="test")]
+    assert [example.text for example in data.test or ()] == tested
+    assert not {example.text for example in data.seen()} & set(tested)
+    assert len(data.seen()) + len(tested) == 60
     code, n, notes = scores_of(capsys, "--model", "run", "--data", reviews)
     assert (code, n) == (0, 12)
     assert "the 12 texts that the model was not trained on are used" in notes
@@ -82,23 +77,9 @@ def test_a_model_is_scored_on_what_it_has_not_seen(
     code, n, notes = scores_of(capsys, "--model", "run", "--data", others)
     assert (code, n) == (0, 30)
     assert "all of its 30 texts are used" in notes
-    assert run.scores[0].scores.n == 12
 
 
 def test_nothing_to_score_is_a_sentence(
-    recipe: Recipe, reviews: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    train(recipe.changed(data__source=f"{reviews}&test=0"), Path("run"))
-    code, _, notes = scores_of(capsys, "--model", "run", "--data", reviews)
-    assert code == 2
-    assert "trained on all 60 texts of reviews.csv" in notes
-    write_reviews(Path("others.csv"), start=100)
-    code, _, notes = scores_of(capsys, "--model", "run", "--data", "table:others.csv?text=review")
-    assert code == 2
-    assert "label.mood=COLUMN" in notes
-
-
-def test_training_without_a_test_prints_a_sentence_and_no_table(
     recipe: Recipe, reviews: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = f"{reviews}&test=0"
@@ -107,6 +88,13 @@ def test_training_without_a_test_prints_a_sentence_and_no_table(
     printed = capsys.readouterr()
     assert "macro-F1" not in printed.out
     assert "Add test=0.2" in printed.err
+    code, _, notes = scores_of(capsys, "--model", "run", "--data", reviews)
+    assert code == 2
+    assert "trained on all 60 texts of reviews.csv" in notes
+    write_reviews(Path("others.csv"), start=100)
+    code, _, notes = scores_of(capsys, "--model", "run", "--data", "table:others.csv?text=review")
+    assert code == 2
+    assert "label.mood=COLUMN" in notes
 
 
 def test_words_that_are_not_known_are_mapped_in_one_line(

@@ -69,18 +69,6 @@ def test_what_is_no_such_column(
         load(f"table:{table}?label=moods&bad=stop&{options}")
 
 
-def test_an_empty_cell_says_nothing_and_case_does_not_count(tmp_path: Path) -> None:
-    table = tmp_path / "table.csv"
-    table.write_text("text,moods,split\na,Glad; fond,train\nb,,test\nc,glad,train\nd,glad,train\n")
-    corpus = load(f"table:{table}?label=moods&several=;&split=split")
-    assert [example.labels.get("moods") for example in corpus] == [
-        ("fond", "glad"),
-        None,
-        ("glad",),
-        ("glad",),
-    ]
-
-
 def test_thresholds_and_temperature_are_learned_label_by_label() -> None:
     chance = np.random.default_rng(0)
     gold = chance.random((400, 2)) < (0.5, 0.5)

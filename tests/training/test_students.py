@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from litotes.core.errors import Stopped, UserError
+from litotes.core.errors import UserError
 from litotes.core.figures import render_figure
 from litotes.core.progress import ignore_progress
 from litotes.core.values import Example, Task
@@ -26,8 +26,6 @@ from litotes.training.distillation.plan import Matching, Shape
 from litotes.training.distillation.students import (
     IMITATIONS,
     Relations,
-    aligned_texts,
-    check_aligned,
     check_shapes,
     make_start,
     match_encoder,
@@ -51,15 +49,6 @@ def test_layers_come_from_the_encoder_or_are_fresh(tiny_folder: Path) -> None:
     assert one.block(0).inner.weight.std().item() == pytest.approx(0.02, rel=0.2)
 
 
-def test_the_frontier_has_a_shape_for_every_student(recipe: DistillRecipe, tmp_path: Path) -> None:
-    many = recipe.changed(
-        distill__layers=2, distill__compare_layers=[1, 2, 1], distill__baseline=True
-    )
-    shapes = plan_shapes(plan_distillation(many, tmp_path / "out"))
-    assert list(shapes) == ["student", "student of 1 layer", "baseline"]
-    assert [shape.layers for shape in shapes.values()] == [2, 1, 2]
-
-
 CUT = {"model__pruning": "cascade", "model__pruning_options": {"schedule": [0.6, 0.3]}}
 
 
@@ -77,6 +66,12 @@ def test_impossible_students_are_refused_before_teachers_are_trained(
 ) -> None:
     with pytest.raises(UserError, match=why):
         check_shapes(plan_distillation(recipe.changed(**wrong), tmp_path / "out"))
+    many = {"layers": 2, "compare_layers": [1, 2, 1], "baseline": True, "start": "fresh"}
+    asks = recipe.changed(**{f"distill__{name}": value for name, value in many.items()})
+    shapes = plan_shapes(plan_distillation(asks, tmp_path / "out"))
+    assert list(shapes) == ["student", "student of 1 layer", "baseline"]
+    assert [shape.layers for shape in shapes.values()] == [2, 1, 2]
+    assert all(shape.fresh for shape in shapes.values())
 
 
 # Imitation
@@ -151,50 +146,36 @@ def test_pieces_of_queries_keys_and_values_are_those_attention_uses(
     torch.testing.assert_close(value, seen[3])
 
 
-def test_a_stopped_phase_ends_as_if_it_had_not_been(
-    tiny_folder: Path, trained_folder: Path, tmp_path: Path
-) -> None:
-    settings = TrainingSettings(
-        epochs=2, batch_texts=4, learning_rate=1e-3, checkpoint_seconds=0, precision="float32"
-    )
-    texts = tuple(Example(f"the tea {number} is great", {}) for number in range(12))
-    phase = Matching("hidden", settings, 0, ((trained_folder, texts),))
-    starts = [pretrained.load(str(tiny_folder), max_pieces=32) for _ in range(4)]
-    before, whole, stopped, again = starts
-    match_encoder(whole, phase, tmp_path / "whole", device="cpu", watch=ignore_progress)
-    assert not torch.equal(weights(whole.encoder), weights(before.encoder))
-
-    def stop(what: str, done: int, total: int, note: str) -> None:
-        assert total == 6
-        if done == 4:
-            raise Stopped("as if by Ctrl-C")
-
-    seen: list[int] = []
-    with pytest.raises(Stopped):
-        match_encoder(stopped, phase, tmp_path / "again", device="cpu", watch=stop)
-    match_encoder(
-        again,
-        phase,
-        tmp_path / "again",
-        device="cpu",
-        watch=lambda what, done, total, note: seen.append(done),
-    )
-    assert min(seen) == 3  # where the last checkpoint stands
-    torch.testing.assert_close(weights(again.encoder), weights(whole.encoder), atol=0, rtol=0)
-    assert not (tmp_path / "again" / "checkpoints").exists()
-
-
 def weights(encoder: Encoder) -> torch.Tensor:
     return torch.cat([parameter.detach().flatten() for parameter in encoder.parameters()])
 
 
-def test_texts_that_are_cut_otherwise_are_left_out(tiny_folder: Path) -> None:
-    long, short = (pretrained.load(str(tiny_folder), max_pieces=n).tokenizer for n in (32, 10))
-    few, many = Example("great tea", {}), Example("great tea " * 8, {})
-    assert aligned_texts([few, many], long, short) == [few]
-    check_aligned(1, 2)
-    with pytest.raises(UserError, match="same pieces"):
-        check_aligned(0, 2)
+def test_an_encoder_learns_from_texts_that_both_cut_alike(
+    tiny_folder: Path, trained_folder: Path, tmp_path: Path
+) -> None:
+    settings = TrainingSettings(epochs=2, batch_texts=4, learning_rate=1e-3, precision="float32")
+    texts = tuple(Example(f"the tea {number} is great", {}) for number in range(12))
+    long = tuple(Example(f"great tea {number} " * 8, {}) for number in range(13))
+    found = []
+    for _ in range(2):
+        student, seen = pretrained.load(str(tiny_folder), max_pieces=24), []
+        found.append(weights(student.encoder).clone())
+        match_encoder(
+            student,
+            Matching("hidden", settings, 0, ((trained_folder, (*texts, *long[:12])),)),
+            tmp_path,
+            device="cpu",
+            watch=lambda what, done, total, note, seen=seen: seen.append((what, done, total)),
+        )
+        found.append(weights(student.encoder))
+        assert seen[-1] == ("matching hidden: training", 6, 6)
+        assert not (tmp_path / "checkpoints").exists()
+    before, once, _, again = found
+    assert torch.equal(once, again)
+    assert not torch.equal(once, before)
+    few = Matching("hidden", settings, 0, ((trained_folder, (*texts, *long)),))
+    with pytest.raises(UserError, match="only 12 of 25 texts"):
+        match_encoder(student, few, tmp_path, device="cpu", watch=ignore_progress)
 
 
 # The frontier

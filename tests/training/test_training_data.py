@@ -11,13 +11,12 @@ from litotes.core.errors import UserError
 from litotes.core.values import Example, Task
 from litotes.data.corpus import SARCASM, Corpus, example_key
 from litotes.data.rewrites import REWRITES
-from litotes.data.rewrites.rewrite import rewrite_share
 from litotes.encoder import pretrained
 from litotes.encoder.packing import make_text_set
 from litotes.pruning.phases import fold_recipe
 from litotes.training.classification import training_notes
 from litotes.training.recipe import Recipe
-from litotes.training.training_data import TrainingData, prepare, unlabelled_texts
+from litotes.training.training_data import TrainingData, learnable_tasks, prepare, unlabelled_texts
 
 
 def test_a_share_of_the_training_texts_alone_is_rewritten() -> None:
@@ -37,19 +36,6 @@ def test_a_share_of_the_training_texts_alone_is_rewritten() -> None:
     # what the model must not be tested on holds the texts as they were, too
     assert {id(before) for before, _ in rewritten.rewritten} <= set(map(id, rewritten.seen()))
     assert any("upper-case" in note for note in rewritten.notes)
-
-
-def test_an_unknown_rewrite_is_named() -> None:
-    with pytest.raises(UserError, match="Did you mean 'would-will'"):
-        prepare(Recipe().changed(data__rewrites=["would-wil"]))
-
-
-def test_a_text_that_no_rewrite_applies_to_stays() -> None:
-    examples = [Example("12", {}), Example("They will come.", {})]
-    rewrites = [REWRITES["knifes"], REWRITES["would-will"]]
-    found, replaced = rewrite_share(examples, rewrites, share=1.0, seed=0)
-    assert [one.text for one in found] == ["12", "They would come."]
-    assert replaced == (examples[1],)
 
 
 def made(*texts: str) -> Corpus:
@@ -116,8 +102,26 @@ def test_leaking_texts_are_treated_as_told(tmp_path: Path) -> None:
 
 def test_one_class_is_nothing_to_learn_from(tmp_path: Path) -> None:
     rows = [f"text {n},train,same,{n % 2}" for n in range(9)]
+    flat = table_of(tmp_path / "flat.csv", rows)
     with pytest.raises(UserError, match=r"only 'same'.*nothing to learn"):
-        prepare(table_of(tmp_path / "flat.csv", rows))
+        prepare(flat)
+    assert learnable_tasks(flat) == ["sarcasm"]
+    with pytest.raises(UserError, match="Did you mean 'would-will'"):
+        prepare(flat.changed(data__tasks=["sarcasm"], data__rewrites=["would-wil"]))
+    with pytest.raises(UserError, match=r"to be left out.*nowhere"):
+        prepare(flat.changed(data__avoid=["besstie:/nowhere"]))
+
+
+def test_texts_to_avoid_are_left_out_in_whatever_spelling(tmp_path: Path) -> None:
+    rows = [f"the tea number {n} is {('good', 'bad')[n % 2]},train,{n % 2},1" for n in range(20)]
+    tests = [f"The TEA number {n} is {('good', 'bad')[n % 2]}!,test,{n % 2},1" for n in range(3)]
+    recipe = table_of(tmp_path / "mine.csv", rows).changed(data__tasks=["sentiment"])
+    recipe = recipe.changed(data__source=f"{recipe.data.source}&test=0")
+    avoid = table_of(tmp_path / "theirs.csv", [*tests, *rows[10:]]).data.source
+    found = prepare(recipe.changed(data__avoid=[avoid]))
+    assert len(found.train) == 17
+    assert any(note.startswith("3 training texts are, nearly") for note in found.notes)
+    assert any("There is no labelled test split" in note for note in found.notes)
 
 
 def kept_apart(**changes: int | None) -> list[list[str]]:
