@@ -17,7 +17,6 @@ pytest.importorskip("triton", reason="Triton is not installed: pip install -e .[
 
 from torch.optim import AdamW
 
-from litotes.core.errors import UserError
 from litotes.core.values import MISSING, Task
 from litotes.encoder.encoder import Encoder
 from litotes.encoder.families import EncoderSpec
@@ -206,22 +205,6 @@ def test_batches_of_many_pieces_are_computed_in_parts(
         assert (trainer.objective.tensors.parameters[name] - expected).abs().max() < 2e-5, name
 
 
-@pytest.mark.slow
-def test_recomputing_says_that_kernels_are_not_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use_kernels(monkeypatch, True)
-    monkeypatch.setattr("litotes.training.classification.kernels_wanted", lambda device: True)
-    said: list[str] = []
-    trainer = make_trainer(tmp_path, recompute_activations=True, epochs=1)
-    trainer.context = replace(
-        trainer.context, watch=lambda what, done, total, note: said.append(note)
-    )
-    trainer.run()
-    assert "activations are computed again: no kernels, no recorded steps" in said
-    assert COMPILING not in said
-
-
 def test_nothing_is_captured_while_sparsity_rises(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,16 +217,6 @@ def test_nothing_is_captured_while_sparsity_rises(
         trainer.objective.classifier.encoder.set_progress(progress)
         able.append(trainer.objective.captured.take(range(3)) is not None)
     assert able == [False, False, True, True]
-
-
-def test_a_loss_that_is_no_number_ends_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use_kernels(monkeypatch, True)
-    trainer = make_trainer(tmp_path)
-    trainer.objective.classifier.heads["mood"].output.bias.data[0] = torch.nan
-    with pytest.raises(UserError, match="nan at step 1: training diverged"):
-        trainer.run()
 
 
 def test_a_batch_too_large_for_a_bucket_is_left_to_others(

@@ -19,10 +19,7 @@ from litotes.encoder import pretrained
 from litotes.encoder.packing import TextSet, make_text_set
 from litotes.encoder.tokenizer import Pieces
 from litotes.model.checkpoint import load_model
-from litotes.model.classifier import Classifier
 from litotes.model.folder import read_trained_texts, text_hash
-from litotes.training.classification import Classification
-from litotes.training.inputs import Inputs, all_logits
 from litotes.training.lessons import Lessons
 from litotes.training.losses import (
     GROUP_LOSSES,
@@ -34,11 +31,9 @@ from litotes.training.losses import (
     text_losses,
     text_weights,
 )
-from litotes.training.objective import RunContext
 from litotes.training.processes import Processes
 from litotes.training.recipe import Recipe, TrainingSettings
 from litotes.training.run import train
-from litotes.training.trainer import Trainer
 
 CPU = torch.device("cpu")
 NAN = float("nan")
@@ -273,22 +268,3 @@ def test_a_run_learns_its_lessons_and_says_so(tiny_recipe: Recipe, tmp_path: Pat
     for others in (None, Lessons({}, unlabelled, 0.5, 1.0)):
         with pytest.raises(UserError, match="another recipe"):
             train(recipe, run.folder, lessons=others, resume=True)
-
-
-def test_the_loop_listens_to_its_teacher(tiny: pretrained.Pretrained, tmp_path: Path) -> None:
-    """Texts without a label are learned from the teacher alone, and only with a share for it."""
-    settings = TrainingSettings(epochs=15, batch_texts=4, learning_rate=3e-3)
-    examples = [Example(text, {}) for text in ("great tea", "bad queue", "love it", "hate it")]
-    source = Inputs(make_text_set(examples, [MOOD], tiny.tokenizer), CPU)
-    wanted = torch.tensor([[-2.0, 2.0, 0.0], [2.0, -2.0, 0.0]]).repeat(2, 1)
-    learned = []
-    weights = {name: one.clone() for name, one in tiny.encoder.state_dict().items()}
-    for share in (0.0, 1.0):
-        tiny.encoder.load_state_dict(weights)
-        torch.manual_seed(0)
-        classifier = Classifier(tiny.encoder, [MOOD], head="mean", dropout=0.0)
-        context, teacher = RunContext(CPU, tmp_path), Teacher({"mood": wanted}, share)
-        objective = Classification(classifier, source, settings, context, seed=0, teacher=teacher)
-        Trainer(objective, context).run()
-        learned.append(all_logits(source, classifier)["mood"].argmax(-1).tolist())
-    assert learned[0] != learned[1] == [1, 0, 1, 0]

@@ -46,16 +46,6 @@ def test_the_kind_decides_what_a_recipe_is(
         read_recipe(file, changes=["kind=taging"])
 
 
-@pytest.mark.parametrize("head", ["linear", "convolution", "bilstm"])
-def test_the_papers_recipe(head: str) -> None:
-    recipe = Recipe.read(RECIPES[0].parent / f"paper_{head}.toml")
-    training = recipe.training
-    assert (training.optimizer, training.learning_rate) == ("adam", 2e-5)
-    assert (training.epochs, training.batch_texts, training.held_out) == (30, 8, 0.0)
-    assert training.class_weights
-    assert recipe.model.head == head
-
-
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     file = tmp_path / "mine.toml"

@@ -91,21 +91,25 @@ def test_the_same_recipe_gives_the_same_bytes(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "weighting"), [("deberta", "softmax"), ("modernbert", "entmax")])
-def test_newer_families_are_trained_and_answer_from_their_folder(
-    tiny: Pretrained, tiny_recipe: Recipe, tmp_path: Path, kind: str, weighting: str
+@pytest.mark.parametrize("kind", ["deberta", "modernbert"])
+def test_newer_families_and_what_a_weighting_learns_answer_from_their_folder(
+    tiny: Pretrained, tiny_recipe: Recipe, tmp_path: Path, kind: str
 ) -> None:
     encoder = model_of(tiny, **KINDS[kind]).classifier.encoder
     save(replace(tiny, encoder=encoder), tmp_path / "encoder")
     recipe = tiny_recipe.changed(
         model__encoder=str(tmp_path / "encoder"),
-        model__weighting=weighting,
+        model__weighting="entmax",
+        model__weighting_options={"alpha": "learned"},
         model__pruning="cascade",
         training__epochs=1,
     )
-    train(recipe, tmp_path / "run")
-    model = load_model(tmp_path / "run")
-    assert model.classifier.encoder.spec.family == KINDS[kind]["family"]
+    trained = train(recipe, tmp_path / "run").model.classifier
+    loaded = load_model(tmp_path / "run").classifier
+    assert loaded.encoder.spec.family == KINDS[kind]["family"]
+    name = "encoder.blocks.0.attention.weighting.a"
+    assert len(loaded.state_dict()[name].unique()) > 1  # it has learned
+    torch.testing.assert_close(loaded.state_dict(), trained.state_dict(), atol=0, rtol=0)
     texts = ["great tea", "the queue is bad, is it not?"]
     by_torch = Predictor.load(tmp_path / "run", runtime="torch").predict(texts)
     export_unmeasured(tmp_path / "run")
@@ -324,38 +328,3 @@ def test_a_task_without_test_labels_is_trained_and_not_scored(
     assert not run.model.calibration
     for words in ("Not calibrated", "worst_group chose nothing"):
         assert any(words in note for note in run.notes)
-
-
-@pytest.mark.slow
-def test_parameters_of_a_weighting_are_saved(
-    tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from litotes.encoder.attention import WEIGHTINGS
-    from litotes.encoder.attention.weighting import Weighting
-    from litotes.encoder.operations import TORCH, Operations, Value
-
-    class Tempered(Weighting):
-        def __init__(self, n_attention_heads: int) -> None:
-            super().__init__(n_attention_heads)
-            self.heat = torch.nn.Parameter(torch.zeros(n_attention_heads))
-
-        def forward(
-            self,
-            affinity: Value,
-            live: Value | None = None,
-            heads: Value | None = None,
-            *,
-            ops: Operations = TORCH,
-        ) -> Value:
-            return ops.softmax(affinity * ops.per_head(self.heat.exp(), heads), live)
-
-    monkeypatch.setitem(WEIGHTINGS, "tempered", Tempered)
-    recipe = tiny_recipe.changed(model__weighting="tempered", training__learning_rate=3e-2)
-    run = train(recipe, tmp_path / "run")
-    loaded = load_model(tmp_path / "run")
-    found, kept = (
-        one.classifier.encoder.blocks[0].attention.weighting.heat for one in (run.model, loaded)
-    )
-    assert found.abs().max() > 0
-    assert torch.equal(kept, found)
-    assert not (tmp_path / "run" / "config.json").exists()

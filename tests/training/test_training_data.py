@@ -116,7 +116,7 @@ def test_texts_to_avoid_are_left_out_in_whatever_spelling(tmp_path: Path) -> Non
     rows = [f"the tea number {n} is {('good', 'bad')[n % 2]},train,{n % 2},1" for n in range(20)]
     tests = [f"The TEA number {n} is {('good', 'bad')[n % 2]}!,test,{n % 2},1" for n in range(3)]
     recipe = table_of(tmp_path / "mine.csv", rows).changed(data__tasks=["sentiment"])
-    recipe = recipe.changed(data__source=f"{recipe.data.source}&test=0")
+    recipe = recipe.changed(data__source=recipe.data.source.replace("split=split", "test=0"))
     avoid = table_of(tmp_path / "theirs.csv", [*tests, *rows[10:]]).data.source
     found = prepare(recipe.changed(data__avoid=[avoid]))
     assert len(found.train) == 17
