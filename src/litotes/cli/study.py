@@ -13,7 +13,7 @@ from litotes.core.errors import UserError
 from litotes.core.figures import render_figure, save_figure, stacked_figure
 from litotes.evaluation.cross_matrix import CrossMatrix
 from litotes.study.figures import draw_bands
-from litotes.study.matrix import MatrixResult, cross, describe_matrix
+from litotes.study.matrix import MatrixResult, cross
 from litotes.study.plan import read_study
 from litotes.study.report import Pictures, report_study, write_report
 from litotes.study.runs import execute
@@ -81,7 +81,7 @@ def matrix(options: argparse.Namespace) -> None:
         return
     for one in result.matrices:
         print_matrix(one, title=one.task, corner="trained on \\ tested on")
-        print_lines(describe_matrix(one), "")
+    print_lines(*result.words, "")
     files = {"Report": "report.html", "heatmap": "matrix.svg", "numbers": "matrix.json"}
     print_lines(_where(files, out))
 

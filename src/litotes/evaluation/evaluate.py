@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import numpy as np
 from litotes.core.errors import UserError
 from litotes.core.json_text import parse_as
 from litotes.core.numbers import Floats
+from litotes.core.pages import render_paragraphs
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.registry import grouped
 from litotes.core.text import one_line
@@ -32,6 +33,7 @@ from litotes.evaluation.scores import (
     Result,
     Scores,
     SeveralScores,
+    plain,
     score,
     score_regression,
     score_several,
@@ -58,9 +60,8 @@ class CellScores(Result):
         return {"cell": self.cell, **self.scores.headline()}
 
     def as_json(self) -> Json:
-        content = asdict(self)
-        scores = content.pop("scores")
-        return content | scores
+        content = super().as_json()
+        return content | content.pop("scores")
 
     @classmethod
     def from_json(cls, content: Json) -> CellScores:
@@ -133,7 +134,9 @@ Predictions = Mapping[str, TaskPredictions]
 
 
 def kind_of_answer(task: Task) -> str:
-    """What a task that is no choice of one label is answered with."""
+    """What a task is answered with."""
+    if task.is_choice:
+        return "one label"
     return "several labels" if task.multi_label else "a number"
 
 
@@ -272,42 +275,21 @@ def split_by_cell(
             yield NAMELESS if str(cell) == ALL else str(cell), part
 
 
-def score_warnings(rows: Sequence[CellScores]) -> list[str]:
+def score_warnings(rows: Sequence[CellScores]) -> tuple[str, ...]:
     """Warnings about texts that were cut or are unreadable, and about cells where the model has
     collapsed.
     """
-    cut, unreadable, collapsed = [], [], []
-    for row in rows:
-        scores = row.scores
-        tested = f"of {scores.n} {scores.task} texts tested on are"
-        if row.cell == ALL and row.n_truncated:
-            longer = "longer than the model reads; their ends were not seen."
-            cut.append(f"{row.n_truncated} {tested} {longer}")
-        if row.cell == ALL and row.n_unreadable:
-            no_part = "unreadable: the model knows no part of them."
-            unreadable.append(f"{row.n_unreadable} {tested} {no_part}")
-        if isinstance(scores, Scores) and scores.collapsed_to is not None:
-            collapsed.append(
-                f"COLLAPSED: on {row.cell} the {scores.task} model answers {scores.collapsed_to!r}"
-                f" to every one of {scores.n} texts. Its score is that of a constant; train longer,"
-                " with another seed or learning rate, or with class weights."
-            )
-    return cut + unreadable + collapsed
+    return render_paragraphs("evaluation/notes.txt", "scores", rows=rows, all_cells=ALL)
 
 
 def check_labels(task: Task, corpus: Corpus) -> None:
     """The corpus's labels must be among those the model knows."""
     theirs = corpus.tasks[task.name]
-    if task.multi_label != theirs.multi_label:
+    if kind_of_answer(task) != kind_of_answer(theirs):
         raise UserError(
-            f"Of {task.name} a text may have several labels on one side, and has one on the other;"
-            f" model and {corpus.name} do not fit. In the source of a table several=| says that it"
-            " may have several."
-        )
-    if task.is_regression != theirs.is_regression:
-        raise UserError(
-            f"{task.name} is answered with a number on one side and with words on the other; model"
-            f" and {corpus.name} do not fit."
+            f"The model answers {task.name} with {kind_of_answer(task)}, {corpus.name} with"
+            f" {kind_of_answer(theirs)}: they do not fit. In the source of a table several=| says"
+            " that a text may have several labels."
         )
     used: set[str] = set()
     for example in corpus:
@@ -395,8 +377,8 @@ class ModelDifference(Tested):
     adjusted_p: float
 
     def as_json(self) -> Json:
-        rest = {"adjusted_p": self.adjusted_p, "significant": self.is_significant}
-        return {"task": self.task, "cell": self.cell} | self.difference.as_json() | rest
+        content: Json = plain(self)
+        return content | content.pop("difference")
 
 
 def compare_models(

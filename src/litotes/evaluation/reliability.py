@@ -25,7 +25,6 @@ from litotes.evaluation.scores import Bools, Interval, Result
 from litotes.evaluation.shares import wilson
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 N_BINS = 10
@@ -206,39 +205,24 @@ def draw_reliability(results: Mapping[str, Reliability]) -> Figure:
 
 
 def draw_risk_coverage(results: Mapping[str, RiskCoverage]) -> Figure:
-    """Draws the curves side by side, each under its name, with the error rate of all texts."""
-    picture = new_figure(4.8 * len(results), 3.6)
-    axes = picture.subplots(1, len(results), squeeze=False)
-    for (name, result), ax in zip(results.items(), axes[0], strict=True):
-        ax.plot(result.coverage, result.risk, color=INK, linewidth=1.4)
-        ax.fill_between(result.coverage, result.risk, color=BAR, alpha=0.5, linewidth=0)
-        ax.axhline(result.error, color=GAP, linestyle="--", linewidth=1)
-        _label_curves(ax, 1.1 * max(*result.risk, result.error, 0.01))
-        areas = f"area {result.area:.3f} (best {result.best_area:.3f}, no order {result.error:.3f})"
-        ax.set_title(f"{name}: {areas}", fontsize=10, parse_math=False)
-    return picture
-
-
-def overlay_risk_coverage(results: Mapping[str, RiskCoverage]) -> Figure:
-    """Draws several curves in one picture, each with its area."""
+    """Draws the curves, each with its area; what no order of the texts would give is dotted."""
     picture = new_figure(6.4, 3.8)
     ax = picture.subplots()
-    highest = []
-    styles = cycle(product(("-", "--", ":", "-."), (INK, BAR, GAP)))
+    highest = 0.01
+    styles = cycle(product(("-", "--", "-."), (INK, BAR, GAP)))
     for (name, result), (line, colour) in zip(results.items(), styles, strict=False):
-        label = f"{name}: {result.area:.3f} (best {result.best_area:.3f})"
+        areas = f"{result.area:.3f} (best {result.best_area:.3f}, no order {result.error:.3f})"
+        label = f"{name}: {areas}"
         ax.plot(result.coverage, result.risk, line, color=colour, linewidth=1.4, label=label)
+        ax.axhline(result.error, color=colour, linestyle=":", linewidth=0.8)
         # but for the first few texts, of which one mistake is a rate of 1
         points = zip(result.coverage, result.risk, strict=True)
-        highest.append(max((risk for share, risk in points if share > 0.05), default=1.0) or 0.01)
-    _label_curves(ax, 1.3 * max(highest))  # room for the legend
+        highest = max(highest, *(risk for share, risk in points if share > 0.05 or share == 1))
+    across = "share of texts answered, the surest first"
+    top = 1.3 * highest  # room for the legend
+    ax.set(xlim=(0, 1), ylim=(0, top), xlabel=across, ylabel="error rate among them")
+    hide_frame(ax)
     legend = ax.legend(frameon=False, fontsize=8, title="area", title_fontsize=8)
     for text in legend.get_texts():
         text.set_parse_math(False)
     return picture
-
-
-def _label_curves(ax: Axes, top: float) -> None:
-    across = "share of texts answered, the surest first"
-    ax.set(xlim=(0, 1), ylim=(0, top), xlabel=across, ylabel="error rate among them")
-    hide_frame(ax)

@@ -15,9 +15,8 @@ table with an empty cell somewhere stores the others so), and nothing else does.
 from __future__ import annotations
 
 import csv
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from io import BytesIO, StringIO
 from pathlib import Path
 from zipfile import ZipFile, ZipInfo
@@ -26,20 +25,23 @@ import numpy as np
 
 from litotes.core.errors import UserError
 from litotes.core.numbers import Counts, Floats, classes_of, macro_f1
+from litotes.core.pages import render_paragraphs
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.storage import find_target, write_bytes
-from litotes.core.values import Prediction, Task
+from litotes.core.values import Task
 from litotes.data.corpus import SARCASM, SENTIMENT
 from litotes.data.sources import has_prefix
 from litotes.data.sources.corpora import with_prefix
 from litotes.data.tables.rows import Row, read_records, require_columns, require_once, rows_from
-from litotes.evaluation.evaluate import CHUNK
-from litotes.evaluation.scores import N_RESAMPLES, Interval, Json, Scores, interval, score
+from litotes.evaluation.evaluate import predict_in_chunks
+from litotes.evaluation.scores import N_RESAMPLES, Interval, Json, Scores, interval, plain, score
+from litotes.evaluation.significance import AnswerPatterns
 from litotes.prediction.predictor import Predictor
 
 TASKS = (SENTIMENT, SARCASM)
 VARIETIES = ("en-AU", "en-UK")
 PLACES = ("source", "variety", "text")
+NOTES = "evaluation/notes.txt"
 COLUMNS = (*PLACES, *(task.name for task in TASKS))
 
 Answers = Mapping[str, Sequence[int] | Counts]
@@ -69,29 +71,13 @@ class SharedTaskScore:
         lines = [f"f1-{name}: {cell.macro_f1:.4f}" for name, cell in self.cells.items()]
         return [*lines, f"score: {self.score:.4f}"]
 
-    def notes(self) -> list[str]:
+    def notes(self) -> tuple[str, ...]:
         """What a reader of the score must know beside it."""
-        low, high = self.interval
-        notes = [
-            f"95 % interval of the score over texts: {low:.4f} to {high:.4f}; majority line:"
-            f" {self.majority:.4f}."
-        ]
-        if self.n_elsewhere:
-            notes.append(
-                f"Rows of other varieties than {' and '.join(VARIETIES)}, which are not scored:"
-                f" {self.n_elsewhere}."
-            )
-        for name, cell in self.cells.items():
-            if (label := cell.collapsed_to) is not None:
-                every = f"every one of {cell.n} texts"
-                notes.append(f"COLLAPSED: {name} is answered {label!r} for {every}.")
-        return notes
+        return render_paragraphs(NOTES, "shared_task", one=self, varieties=VARIETIES)
 
     def as_json(self) -> Json:
-        rest = asdict(self)
-        cells = rest.pop("cells")
-        lines = {f"f1-{name}": cell["macro_f1"] for name, cell in cells.items()}
-        return {**lines, **rest, "cells": cells}
+        lines = {f"f1-{name}": cell.macro_f1 for name, cell in self.cells.items()}
+        return lines | plain(self)
 
 
 def shared_task_score(
@@ -140,20 +126,16 @@ def _resample(part: Counts, generator: np.random.Generator) -> Floats:
 
     (side, task, text) → (resample, task)
     """
-    # (task, text): the place in a task's confusion counts a text falls into
-    cells = 2 * part[0] + part[1]
-    # A text is of one of 16 kinds, a place for either task; drawing texts is drawing how many there
-    # are of each kind.
-    n_of_kind = np.bincount(4 * cells[0] + cells[1], minlength=16)
-    n = part.shape[-1]
-    draws = generator.multinomial(n, n_of_kind / n, size=N_RESAMPLES)  # (resample, kind)
-    places = np.stack(np.divmod(np.arange(16), 4))  # (task, kind)
-    counted = np.eye(4, dtype=np.int64)[places]  # (task, kind, place)
-    # (task, class)
-    among = np.stack([classes_of((n_of_kind @ one).reshape(2, 2)) for one in counted])
-    # (resample, task, gold, predicted)
-    counts = np.stack([draws @ one for one in counted], axis=1).reshape(-1, 2, 2, 2)
-    return macro_f1(counts, among)
+    # A text is of one of 16 kinds; drawing texts is drawing how many there are of each.
+    by_text = part.swapaxes(0, 1).reshape(4, -1)  # gold and answer of a task, then of the other
+    kinds, n = np.unique(by_text, axis=1, return_counts=True)
+    draws = generator.multinomial(n.sum(), n / n.sum(), size=N_RESAMPLES)  # (resample, kind)
+    scores = []
+    for gold, predicted in kinds.reshape(2, 2, -1):
+        found = AnswerPatterns(n, gold, predicted[np.newaxis], 2)
+        (counts,) = found.confusions(n)
+        scores.append(macro_f1(found.confusions(draws), classes_of(counts)))  # (resample, model)
+    return np.concatenate(scores, axis=1)
 
 
 def score_files(predictions: Path, gold: Path, *, seed: int = 0) -> SharedTaskScore:
@@ -195,8 +177,12 @@ def read_wide(path: Path, *, needs: Collection[str]) -> Iterator[Row]:
 def require_same_rows(given: Sequence[Row], wanted: Sequence[Row]) -> None:
     """Refuse rows that are not the wanted ones in their order, naming the first that is wrong."""
     for own, other in zip(given, wanted, strict=False):
-        if _key(own) != _key(other):
-            raise UserError(f"{_at(own)}: {_difference(own, other, given, wanted)}")
+        apart = [name for name in PLACES if own.values[name] != other.values[name]]
+        if apart:
+            raise UserError(
+                f"{_at(own)}: other {' and '.join(apart)} than in {_at(other)}. Rows are paired by"
+                " position: give the same rows in the same order, only with other labels."
+            )
     if len(given) < len(wanted):
         missing = wanted[len(given)]
         raise UserError(
@@ -208,27 +194,6 @@ def require_same_rows(given: Sequence[Row], wanted: Sequence[Row]) -> None:
             f"{_at(given[len(wanted)])}: this row comes after the last one of {wanted[-1].file}."
             " Take it out."
         )
-
-
-def _difference(own: Row, other: Row, given: Sequence[Row], wanted: Sequence[Row]) -> str:
-    here, there = Counter(map(_key, given)), Counter(map(_key, wanted))
-    is_missing = here[_key(other)] < there[_key(other)]
-    is_extra = here[_key(own)] > there[_key(own)]
-    if is_missing and is_extra:
-        columns = [column for column in PLACES if own.values[column] != other.values[column]]
-        return (
-            f"other {' and '.join(columns)} than in {_at(other)}. Copy the row as it stands there,"
-            " labels apart."
-        )
-    if is_missing:
-        return f"before this row, that of {_at(other)} is missing. Add it."
-    if is_extra:
-        return f"{other.file} has no such row, or not as often. Take it out."
-    place = next(row for row in wanted if _key(row) == _key(own))
-    return (
-        f"this is the row of {_at(place)}, out of order. Rows are paired by position: put them in"
-        f" the order of {place.file}."
-    )
 
 
 def _key(row: Row) -> tuple[str, ...]:
@@ -309,23 +274,23 @@ def answer(
                 " not ask for: leave it out."
             )
     rows = list(read_wide(file, needs=PLACES))
-    labels: dict[str, list[str]] = {}
-    cut: set[int] = set()
-    unreadable: set[int] = set()
+    columns: dict[str, list[str]] = {}
+    cut, unreadable = np.zeros((2, len(rows)), dtype=np.bool_)
     for number, predictor in enumerate(predictors, start=1):
-        texts, found = _texts(rows, predictor), list[Prediction]()
-        for start in range(0, len(texts), CHUNK):
-            found += predictor.predict(texts[start : start + CHUNK])
-            watch(f"model {number}", len(found), len(texts), "")
-        cut |= {place for place, one in enumerate(found) if one.truncated}
-        unreadable |= {place for place, one in enumerate(found) if one.unreadable}
+        texts, pairs = _texts(rows, predictor), [None] * len(rows)
+        found = predict_in_chunks(predictor, texts, pairs, what=f"model {number}", watch=watch)
+        cut |= [one.truncated for one in found]
+        unreadable |= [one.unreadable for one in found]
         for task in TASKS:
             if chosen[task.name] is predictor:
                 words = [str(one.answers[task.name].label) for one in found]
-                labels[task.name] = [str(task.labels.index(word)) for word in words]
-    by_text = zip(*(labels[task.name] for task in TASKS), strict=True)
+                columns[task.name] = [str(task.labels.index(word)) for word in words]
+    by_text = zip(*(columns[task.name] for task in TASKS), strict=True)
     lines = [(*_key(row), *answers) for row, answers in zip(rows, by_text, strict=True)]
-    return Submission(tuple(lines), tuple(_notes(rows, len(cut), len(unreadable))))
+    elsewhere = [one for row in rows if (one := row.values["variety"]) not in VARIETIES]
+    counts = {"n": len(rows), "n_cut": cut.sum(), "n_unreadable": unreadable.sum()}
+    notes = render_paragraphs(NOTES, "submission", elsewhere=elsewhere, **counts)
+    return Submission(tuple(lines), notes)
 
 
 def write_submission(submission: Submission, file: Path) -> None:
@@ -375,23 +340,3 @@ def _find_model(task: Task, predictors: Sequence[Predictor]) -> Predictor:
             f" task takes {' and '.join(task.labels)}: train one on these labels."
         )
     return able[0]
-
-
-def _notes(rows: Sequence[Row], n_cut: int, n_unreadable: int) -> Iterator[str]:
-    varieties = Counter(row.values["variety"] for row in rows)
-    if strange := sorted(varieties.keys() - set(VARIETIES)):
-        n = sum(varieties[variety] for variety in strange)
-        yield (
-            f"Rows of {', '.join(strange)}, which the shared task does not score and which are"
-            f" answered all the same: {n}."
-        )
-    if n_cut:
-        yield (
-            f"{n_cut} of {len(rows)} texts are longer than the model reads; their ends were not"
-            " seen."
-        )
-    if n_unreadable:
-        yield (
-            f"{n_unreadable} of {len(rows)} texts are unreadable: the model knows no part of"
-            " them, and their answers say nothing."
-        )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import lcm
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +64,15 @@ def split_draws(n_draws: int, n_patterns: int) -> Iterator[int]:
     size = max(1, _LARGEST // max(n_patterns, 1))
     for start in range(0, n_draws, size):
         yield min(size, n_draws - start)
+
+
+def draw_texts(n: int, generator: np.random.Generator) -> Iterator[Counts]:
+    """How often each of n texts comes in every resample, a part of the resamples at a time.
+
+    (resample, text)
+    """
+    for size in split_draws(N_RESAMPLES, n):
+        yield generator.multinomial(n, np.full(n, 1 / n), size=size)
 
 
 def scores_of(found: AnswerPatterns) -> Floats:
@@ -159,6 +168,10 @@ class Estimate:
     def is_clear(self) -> bool:
         """Of a difference: whether its sign is known."""
         return self.interval[0] > 0 or self.interval[1] < 0
+
+    @property
+    def size(self) -> float:
+        return abs(self.value)
 
     def less(self, constant: float) -> Estimate:
         low, high = self.interval
@@ -325,6 +338,7 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
 class Tested:
     """One of several tests: `adjusted_p` is Holm's over all of them."""
 
+    derived: ClassVar[tuple[str, ...]] = ("is_significant",)
     adjusted_p: float
 
     @property

@@ -22,17 +22,19 @@ weight w_i of text i, surest first,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from litotes.core.numbers import Counts, Floats
+from litotes.core.pages import render_paragraphs
 from litotes.core.registry import grouped
 from litotes.evaluation.reliability import Reliability, RiskCoverage, reliability, risk_coverage
 from litotes.evaluation.scores import N_RESAMPLES, interval
-from litotes.evaluation.significance import Estimate, estimate_mean, split_draws
+from litotes.evaluation.significance import Estimate, draw_texts, estimate_mean
 from litotes.study.runs import CellAnswers
 from litotes.study.tables import ExperimentResults, ScoreTable
 
@@ -59,6 +61,11 @@ class Confidence:
     before: ConfidenceCheck
     after: ConfidenceCheck
     temperatures: tuple[float, float]
+    derived: ClassVar = ("words",)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return render_paragraphs("study/words.txt", "calibration", one=self)
 
 
 def check_confidence(results: ExperimentResults) -> tuple[Confidence, ...]:
@@ -92,23 +99,20 @@ def uncalibrate(answers: CellAnswers) -> tuple[Counts, Floats]:
 
 def _check(parts: Sequence[CellAnswers], given: Sequence[tuple[Counts, Floats]]) -> ConfidenceCheck:
     """given: the labels and their probabilities, (seed, text) each, of every part."""
-    sure, right = [], []
+    hits = [labels == part.gold for part, (labels, _) in zip(parts, given, strict=True)]
+    sure = np.concatenate([probability.ravel() for _, probability in given])
+    whole = reliability(sure, np.concatenate([hit.ravel() for hit in hits]))
     sums: dict[str, Floats] = {}  # by texts: (seed, text), summed over the cells tested on them
-    for part, (labels, probability) in zip(parts, given, strict=True):
-        hit = labels == part.gold
-        sure.append(probability.ravel())
-        right.append(hit.ravel())
+    for part, hit, (_, probability) in zip(parts, hits, given, strict=True):
         sums[part.texts] = sums.get(part.texts, 0.0) + (probability - hit)
-    whole = reliability(np.concatenate(sure), np.concatenate(right))
-    by_seed = np.zeros(1)
+    by_seed = sum(len(one) * one.sum(1) for one in sums.values()) / whole.n  # (seed,)
     # texts are resampled for all cells and seeds together
     generator, resampled = np.random.default_rng(0), np.zeros(N_RESAMPLES)
     for one in sums.values():
-        n_seeds, n_texts = one.shape
-        by_seed = by_seed + one.sum(1) * n_seeds / whole.n  # (seed,)
-        weights = generator.multinomial(n_texts, np.full(n_texts, 1 / n_texts), size=N_RESAMPLES)
-        resampled += weights @ one.sum(0) / whole.n
-    return ConfidenceCheck(whole, estimate_mean(by_seed, interval(resampled), within=(-1.0, 1.0)))
+        drawn = [times @ one.sum(0) for times in draw_texts(one.shape[1], generator)]
+        resampled += np.concatenate(drawn) / whole.n
+    excess = estimate_mean(np.asarray(by_seed), interval(resampled), within=(-1.0, 1.0))
+    return ConfidenceCheck(whole, excess)
 
 
 ALL_COLUMNS = "all"
@@ -131,10 +135,18 @@ class RiskArea:
 
 
 def find_risks(tables: Sequence[ScoreTable]) -> tuple[RiskArea, ...]:
-    """Those of all tables of an experiment."""
-    return tuple(
-        one for table in tables for row in table.matrix.rows for one in _row_risks(table, row)
-    )
+    """Those of all tables of an experiment: of every row on all columns, then on each."""
+    found = []
+    for table in tables:
+        for row in table.matrix.rows:
+            cells = {name: own for (at, name), own in table.answers.items() if at == row}
+            parts = {ALL_COLUMNS: list(cells.values())} if len(cells) > 1 else {}
+            parts |= {name: [cells[name]] for name in table.matrix.columns if name in cells}
+            found += [
+                _risk((table.title, table.matrix.task, row, name), own)
+                for name, own in parts.items()
+            ]
+    return tuple(found)
 
 
 def pooled_curves(tables: Sequence[ScoreTable]) -> dict[str, dict[str, RiskCoverage]]:
@@ -149,25 +161,15 @@ def pooled_curves(tables: Sequence[ScoreTable]) -> dict[str, dict[str, RiskCover
     return found
 
 
-def _row_risks(table: ScoreTable, row: str) -> Iterator[RiskArea]:
-    names = [column for column in table.matrix.columns if (row, column) in table.answers]
-    groups = {ALL_COLUMNS: names} if len(names) > 1 else {}
-    for column, together in (groups | {name: [name] for name in names}).items():
-        own = [table.answers[row, name] for name in together]
-        sure = np.concatenate([cell.probability for cell in own], axis=1)  # (seed, text)
-        right = np.concatenate([cell.answers == cell.gold for cell in own], axis=1)
-        curves = [risk_coverage(*one) for one in zip(sure, right, strict=True)]
-        areas = np.array([curve.area for curve in curves])
-        yield RiskArea(
-            table=table.title,
-            task=table.matrix.task,
-            row=row,
-            column=column,
-            n=sure.shape[1],
-            area=estimate_mean(areas, interval(_resample_area(sure, right))),
-            best=float(np.mean([curve.best_area for curve in curves])),
-            error=float(np.mean([curve.error for curve in curves])),
-        )
+def _risk(place: tuple[str, str, str, str], cells: Sequence[CellAnswers]) -> RiskArea:
+    """place: table, task, row and column."""
+    sure = np.concatenate([cell.probability for cell in cells], axis=1)  # (seed, text)
+    right = np.concatenate([cell.answers == cell.gold for cell in cells], axis=1)
+    curves = [risk_coverage(*one) for one in zip(sure, right, strict=True)]
+    numbers = np.array([(one.area, one.best_area, one.error) for one in curves])
+    over_texts = interval(_resample_area(sure, right))
+    _, best, error = numbers.mean(0).tolist()
+    return RiskArea(*place, sure.shape[1], estimate_mean(numbers[:, 0], over_texts), best, error)
 
 
 def _resample_area(sure: Floats, right: NDArray[np.bool_]) -> Floats:
@@ -177,14 +179,13 @@ def _resample_area(sure: Floats, right: NDArray[np.bool_]) -> Floats:
     # answers of the same probability in any order
     orders = [np.lexsort((generator.random(n), -one)) for one in sure]  # (text,) each
     drawn = []
-    for size in split_draws(N_RESAMPLES, n):
-        weights = generator.multinomial(n, np.full(n, 1 / n), size=size)  # (resample, text)
-        area = np.zeros(size)
+    for times in draw_texts(n, generator):
+        areas = []
         for order, hit in zip(orders, right, strict=True):
-            surest_first = weights[:, order]
+            surest_first = times[:, order]
             answered = surest_first.cumsum(1)
             mistakes = (surest_first * ~hit[order]).cumsum(1)
             risk = mistakes / np.maximum(answered, 1)  # before the first text there is none
-            area += (surest_first * risk).sum(1) / answered[:, -1] / len(orders)
-        drawn.append(area)
+            areas.append((surest_first * risk).sum(1) / n)
+        drawn.append(np.mean(areas, axis=0))
     return np.concatenate(drawn)

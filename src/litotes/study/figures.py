@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from textwrap import fill
 from typing import TYPE_CHECKING
 
@@ -52,31 +53,25 @@ def draw_bands(bands: Sequence[Sequence[Heatmap]]) -> Figure:
 
 
 def bands_of(tables: Sequence[ScoreTable], *, row_label: str) -> Iterator[list[Heatmap]]:
-    """Rows of heatmaps, the tables of the same task and test together, the published ones below
-    ours. Where all of ours have the same published one, it is shown once, and in the same row if
-    there is room.
-
-    row_label: what the rows of the tables are.
+    """Rows of heatmaps, the tables of the same task and test together, then the published ones,
+    each once. row_label: what the rows of the tables are.
     """
-    for (task, tested_on), together in grouped(tables, lambda table: table.test).items():
-        names = [table.title_among(tables) for table in together]
-        ours, published = [], []
-        for table, name in zip(together, names, strict=True):
-            columns = table.matrix.columns
+    for together in grouped(tables, lambda table: table.test).values():
+        panels = []
+        published: dict[str, Heatmap] = {}  # by what it shows
+        for table in together:
+            name, columns = table.title_among(tables), table.matrix.columns
             small = {(row, column): "failed" for row in table.failed for column in columns}
-            ours.append(table.matrix.heatmap(f"ours: {name}", row_label=row_label, small=small))
-        if len(together) > 1 and len({repr(table.published) for table in together}) == 1:
-            names = [", ".join(filter(None, (tested_on, task)))]
-        for table, name, own in zip(together, names, ours, strict=False):
+            panels.append(table.matrix.heatmap(f"ours: {name}", row_label=row_label, small=small))
             if table.published:
-                small = {(row, column): "not printed" for row in own.rows for column in own.columns}
+                small = dict.fromkeys(product(table.matrix.rows, columns), "not printed")
                 small |= dict.fromkeys(table.published, "")
-                title = f"the paper's: {name}"
-                published.append(replace(own, title=title, values=table.published, small=small))
-        if len(published) == 1 and len(ours) < N_ABREAST:
-            yield [*ours, *published]
-            continue
-        for start in range(0, len(ours), N_ABREAST):
-            yield ours[start : start + N_ABREAST]
-            if published[start : start + N_ABREAST]:
-                yield published[start : start + N_ABREAST]
+                own = replace(panels[-1], title="", values=table.published, small=small)
+                own = published.get(repr(table.published), own)
+                title = f"{own.title}; {name}" if own.title else f"the paper's: {name}"
+                published[repr(table.published)] = replace(own, title=title)
+        panels += published.values()
+        # in pairs, or whole rows of ours, the published ones stand below
+        n_abreast = N_ABREAST if len(published) < 2 or len(together) % N_ABREAST == 0 else 2
+        for start in range(0, len(panels), n_abreast):
+            yield panels[start : start + n_abreast]

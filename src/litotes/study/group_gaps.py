@@ -9,20 +9,20 @@ rows together, and apart from these over those of single rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 
 from litotes.data.labels import annotator_kappa
 from litotes.evaluation.gaps import FEWEST, Answered, Gap, Group, Spread
-from litotes.evaluation.scores import Json
 from litotes.evaluation.significance import correct
 from litotes.study.tables import ScoreTable
 
 ALL_ROWS = "all rows"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # known by itself
 class RowGaps:
     """The groups of one row's models; of all models of a table where `row` is ALL_ROWS."""
 
@@ -31,12 +31,6 @@ class RowGaps:
     groups: tuple[Group, ...]
     gaps: tuple[Gap, ...]
     spread: Spread | None
-
-    def as_json(self) -> Json:
-        content = asdict(self)
-        for gap, own in zip(self.gaps, content["gaps"], strict=True):
-            own["significant"] = gap.is_significant
-        return content
 
 
 def find_group_gaps(tables: Sequence[ScoreTable]) -> tuple[RowGaps, ...]:
@@ -49,13 +43,11 @@ def find_group_gaps(tables: Sequence[ScoreTable]) -> tuple[RowGaps, ...]:
         for name in names:
             found += _row_gaps(table, name, [name])
     leading = leading_rows(found)
-    corrected = {}
+    corrected: dict[RowGaps, RowGaps] = {}
     for rows in (leading, [row for row in found if row not in leading]):
         gaps = iter(correct([gap for row in rows for gap in row.gaps]))
-        for row in rows:
-            own = tuple(next(gaps) for _ in row.gaps)
-            corrected[row.table, row.row] = replace(row, gaps=own)
-    return tuple(corrected[row.table, row.row] for row in found)
+        corrected |= {row: replace(row, gaps=tuple(islice(gaps, len(row.gaps)))) for row in rows}
+    return tuple(corrected[row] for row in found)
 
 
 def leading_rows(rows: Sequence[RowGaps]) -> list[RowGaps]:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 from litotes.core.errors import UserError
-from litotes.core.numbers import format_signed
 from litotes.core.progress import Watch, ignore_progress
 from litotes.data.corpus import Axis, Corpus, cell_of
 from litotes.data.sources import has_option, load_with_test_part, options_of, with_option
@@ -44,6 +43,12 @@ class MatrixResult:
     notes: tuple[str, ...]
     report: Report
     timing: Timing
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What the tables say, and how much of it may be chance."""
+        (section,) = self.report.sections
+        return section.words["tables"]
 
     def as_json(self) -> Json:
         return {
@@ -232,27 +237,3 @@ def resolve_axis(recipe: Recipe, by: str) -> tuple[Recipe, Axis]:
             f" {recipe.data.where.variety!r}. Leave that out."
         )
     return recipe.changed(data__source=with_option(source, "variety", by)), "variety"
-
-
-def describe_matrix(matrix: CrossMatrix) -> str:
-    """What the matrix says, and how much of it may be chance."""
-    if not matrix.cells:
-        return f"{matrix.task.capitalize()}: no run has finished."
-    widest = max(cell.interval[1] - cell.interval[0] for cell in matrix.cells)
-    task, home, elsewhere = matrix.task.capitalize(), matrix.at_home, matrix.elsewhere
-    words = f"{task}: {matrix.mean:.3f} macro-F1 on average over the table."
-    if home is not None and elsewhere is not None:
-        words = (
-            f"{task}: tested on the {matrix.axis} they were trained on, the"
-            f" models reach {home:.3f} macro-F1 on average; tested elsewhere {elsewhere:.3f}, a gap"
-            f" of {format_signed(home - elsewhere, 3)}."
-        )
-    words += (
-        f" A single cell's 95 % interval is up to {widest:.2f} wide, so differences between cells"
-        " smaller than that may not be significant."
-    )
-    useless = [cell for cell in matrix.cells if not cell.is_above_majority]
-    if useless:
-        pairs = ", ".join(f"{cell.trained_on} → {cell.tested_on}" for cell in useless)
-        words += f" Not clearly better than always answering the most frequent label: {pairs}."
-    return words

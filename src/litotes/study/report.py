@@ -7,8 +7,9 @@ they have a file of their own. The sentences are in words.txt, the page is repor
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +23,8 @@ from litotes.core.storage import write_json, write_text
 from litotes.data import coverage
 from litotes.data.corpus import Corpus
 from litotes.evaluation.gaps import VISIBLE
-from litotes.evaluation.reliability import draw_reliability, overlay_risk_coverage
-from litotes.evaluation.scores import Json
+from litotes.evaluation.reliability import draw_reliability, draw_risk_coverage
+from litotes.evaluation.scores import Json, plain
 from litotes.study.confidence import (
     ALL_COLUMNS,
     Confidence,
@@ -49,7 +50,7 @@ from litotes.study.tables import (
     overall_differences,
     read_results,
 )
-from litotes.study.vocabulary import CLOSE, Vocabulary
+from litotes.study.vocabulary import Vocabulary
 from litotes.training.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -111,31 +112,32 @@ class Section:
 
     def as_json(self, study: Study) -> Json:
         results, settings = self.results, self.results.experiment.settings
-        return {
-            "name": settings.name,
-            "about": settings.about,
-            "figure": settings.figure,
-            "tables": [table_json(table) for table in results.tables],
-            "comparisons": [
-                asdict(one) | {"significant": one.is_significant} for one in results.comparisons
-            ],
-            "overall": [asdict(one) for one in self.overall],
-            "words": dict(self.words),
-            "setup": list(self.setup),
-            "calibration": [_confidence_json(one) for one in self.confidences],
-            "gaps": [one.as_json() for one in self.gaps],
-            "risks": [asdict(one) for one in self.risks],
-            "notes": list(results.notes),
-            "recipes": [
-                {
-                    "values": dict(setting.values),
-                    "recipe": shareable(setting.recipe, study).model_dump(mode="json"),
-                    # by which settings may be chosen
-                    "held_out": list(results.held_out.get(setting.name, ())),
-                }
-                for setting in results.experiment.grid
-            ],
-        }
+        content: Json = plain(
+            {
+                "name": settings.name,
+                "about": settings.about,
+                "figure": settings.figure,
+                "tables": [table_json(table) for table in results.tables],
+                "comparisons": results.comparisons,
+                "overall": self.overall,
+                "words": self.words,
+                "setup": self.setup,
+                "calibration": self.confidences,
+                "gaps": self.gaps,
+                "risks": self.risks,
+                "notes": results.notes,
+            }
+        )
+        recipes = [
+            {
+                "values": dict(setting.values),
+                "recipe": shareable(setting.recipe, study).model_dump(mode="json"),
+                # by which settings may be chosen
+                "held_out": list(results.held_out.get(setting.name, ())),
+            }
+            for setting in results.experiment.grid
+        ]
+        return content | {"recipes": recipes}
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,7 @@ class Report:
             },
             "abstract": list(self.abstract),
             "experiments": [section.as_json(self.study) for section in self.sections],
-            "coverage": [_vocabulary_json(one) for one in self.vocabularies],
+            "coverage": [one.as_json() for one in self.vocabularies],
             "failures": dict(self.failures),
         }
 
@@ -210,13 +212,13 @@ def report_study(
 
 def draw_pictures(report: Report, folder: Path, watch: Watch) -> Pictures:
     """Draws all figures, and writes each as SVG and PNG with its numbers as JSON."""
-    drawn = list(_all_figures(report))
-    titles = [" ".join(key[1:] if key[0] == "tables" else key) for key, _, _ in drawn]
-    names = slugs(titles)
+    drawn = list(_figures(report))
+    titles = {key: " ".join(key[1:] if key[0] == "tables" else key) for key, _, _ in drawn}
+    names = slugs(titles.values())
     pictures = {}
-    for n_drawn, (title, (key, draw, content)) in enumerate(zip(titles, drawn, strict=True), 1):
-        pictures[key] = save_figure(folder / names[title], draw(), content)
-        watch("drawing", n_drawn, len(drawn), title)
+    for n_drawn, (key, draw, content) in enumerate(drawn, 1):
+        pictures[key] = save_figure(folder / names[titles[key]], draw(), plain(content))
+        watch("drawing", n_drawn, len(drawn), titles[key])
     for section in report.sections:
         if section.results.tables:  # for the page alone: their numbers are those of the tables
             narrow = stacked_figure([one for band in section.bands() for one in band])
@@ -224,27 +226,24 @@ def draw_pictures(report: Report, folder: Path, watch: Watch) -> Pictures:
     return pictures
 
 
-def _all_figures(report: Report) -> Iterator[tuple[tuple[str, ...], Callable[[], Figure], Any]]:
+def _figures(report: Report) -> Iterator[tuple[tuple[str, ...], Callable[[], Figure], Any]]:
     """The key, the figure and the numbers of each; a figure is drawn when its turn comes."""
-    sections = [section for section in report.sections if section.results.tables]
-    for section in sections:
+    key: tuple[str, ...]
+    for section in report.sections:
         tables = section.results.tables
-        draw = partial(draw_bands, section.bands())
-        yield ("tables", section.name), draw, [table_json(table) for table in tables]
-    for one in report.vocabularies:
-        yield (
-            ("coverage", one.settings.name),
-            partial(coverage.figure, one.coverage),
-            _vocabulary_json(one),
-        )
-    for confidence in (one for section in sections for one in section.confidences):
-        key: tuple[str, ...] = ("calibration", confidence.experiment, confidence.task)
-        both = {name: getattr(confidence, name).reliability for name in ("before", "after")}
-        yield key, partial(draw_reliability, both), _confidence_json(confidence)
-    for section in sections:
-        for task, own in pooled_curves(section.results.tables).items():
-            content = {table: curve.as_json() for table, curve in own.items()}
-            yield ("risk", section.name, task), partial(overlay_risk_coverage, own), content
+        if not tables:
+            continue
+        key = "tables", section.name
+        yield key, partial(draw_bands, section.bands()), list(map(table_json, tables))
+        for one in section.confidences:
+            key = "calibration", one.experiment, one.task
+            both = {"before": one.before.reliability, "after": one.after.reliability}
+            yield key, partial(draw_reliability, both), one
+        for task, curves in pooled_curves(tables).items():
+            yield ("risk", section.name, task), partial(draw_risk_coverage, curves), curves
+    for entry in report.vocabularies:
+        key = "coverage", entry.settings.name
+        yield key, partial(coverage.figure, entry.coverage), entry.as_json()
 
 
 def write_report(report: Report, timing: Timing, pictures: Pictures, out: Path) -> None:
@@ -269,29 +268,20 @@ def report_html(report: Report, timing: Timing, pictures: Pictures) -> str:
         visible=VISIBLE,
         all_columns=ALL_COLUMNS,
         shareable=shareable,
-        vocabulary_words=vocabulary_words,
     )
 
 
 def table_json(table: ScoreTable) -> Json:
     """A table with its intervals and seeds, and the published scores for it."""
-    cells = {cell.place: inside for cell, _, inside in table.published_cells()}
+    keys = "trained_on", "tested_on", "macro_f1", "inside"
+    cells = [(*cell.place, score, inside) for cell, score, inside in table.published_cells()]
     return {
         "title": table.title,
         "values": dict(table.values),
         "tested_on": table.tested_on,
         **table.matrix.as_json(),
         "mean_interval": mean_of(table).interval,
-        "paper": [
-            {
-                "trained_on": place[0],
-                "tested_on": place[1],
-                "macro_f1": value,
-                "inside": cells[place],
-            }
-            for place, value in table.published.items()
-            if place in cells
-        ],
+        "paper": [dict(zip(keys, cell, strict=True)) for cell in cells],
         "failed": dict(table.failed),
     }
 
@@ -313,7 +303,7 @@ def _section(results: ExperimentResults, tables: Tables, study: Study) -> Sectio
         "tables": {"mean_of": mean_of, "home_less_elsewhere": home_less_elsewhere},
         "paper": {"less_published": less_published},
         "comparisons": {
-            "comparisons": grouped(comparisons, partial(_kind, results, "from {!r}")),
+            "comparisons": grouped(comparisons, partial(_kind, results, elsewhere="from {!r}")),
             "n_all": len(comparisons),
         },
         "overall": {"overall": differences},
@@ -330,7 +320,7 @@ def _section(results: ExperimentResults, tables: Tables, study: Study) -> Sectio
     )
 
 
-def _kind(results: ExperimentResults, elsewhere: str, one: Comparison) -> str:
+def _kind(results: ExperimentResults, one: Comparison, *, elsewhere: str) -> str:
     """What a comparison of an experiment is between. elsewhere: what those with another are."""
     path = results.experiment.settings.compare
     within = f"between {_COMPARED.get(str(path), f'values of {path}')}"
@@ -350,9 +340,6 @@ def _abstract(
     results = [section.results for section in sections]
     tables = [table for one in results for table in one.tables]
     by_task = grouped(tables, lambda table: table.matrix.task)
-    travel = {task: home_less_elsewhere(*own) for task, own in by_task.items()}
-    apart = {one.name: less_published(*one.tables) for one in results}
-    clear = [(name, own) for name, own in apart.items() if own is not None and own.is_clear]
     return _words(
         "abstract",
         study=study,
@@ -363,8 +350,8 @@ def _abstract(
         vocabularies=vocabularies,
         published=less_published(*tables),
         inside=[held for table in tables for _, _, held in table.published_cells()],
-        apart=sorted(clear, key=lambda one: -abs(one[1].value)),
-        travel=[(task, gap) for task, gap in travel.items() if gap is not None],
+        apart=[(one.name, less_published(*one.tables)) for one in results],
+        travel=[(task, home_less_elsewhere(*own)) for task, own in by_task.items()],
         cells=[cell for table in tables for cell in table.matrix.cells],
         visible=VISIBLE,
         **_tests(sections),
@@ -373,11 +360,11 @@ def _abstract(
 
 def _tests(sections: Sequence[Section]) -> Json:
     """What the comparisons, calibration, gaps and risks of all experiments say."""
-    comparisons: dict[str, list[Comparison]] = {}
-    for results in (section.results for section in sections):
-        for pair in results.comparisons:
-            kind = _kind(results, "with another experiment", pair)
-            comparisons.setdefault(kind, []).append(pair)
+    kind = partial(_kind, elsewhere="with another experiment")
+    pairs = [
+        (kind(one.results, pair), pair) for one in sections for pair in one.results.comparisons
+    ]
+    by_kind = grouped(pairs, itemgetter(0))
     gaps = [
         (f"{section.name} ({row.table})", gap)
         for section in sections
@@ -385,40 +372,24 @@ def _tests(sections: Sequence[Section]) -> Json:
         for gap in row.gaps
         if gap.measure == "macro_f1"
     ]
+    confidences = [one for section in sections for one in section.confidences]
     risks = [one for section in sections for one in section.risks if one.column == ALL_COLUMNS]
     return {
-        "comparisons": comparisons,
-        "errors": _mean_by_task(
-            [one for section in sections for one in section.confidences],
-            lambda one: [one.before.reliability.ece, one.after.reliability.ece],
-        ),
-        "risks": _mean_by_task(risks, lambda one: [one.area.value, one.error, one.best]),
+        "comparisons": {kind: [pair for _, pair in own] for kind, own in by_kind.items()},
+        "errors": _mean_by_task(confidences, "before.reliability.ece", "after.reliability.ece"),
+        "risks": _mean_by_task(risks, "area.value", "error", "best"),
         "gaps": sorted(gaps, key=lambda one: (not one[1].is_significant, -abs(one[1].difference))),
     }
 
 
-def _mean_by_task(
-    things: Sequence[Any], numbers_of: Callable[[Any], list[float]]
-) -> dict[str, list[float]]:
+def _mean_by_task(things: Sequence[Any], *names: str) -> dict[str, list[float]]:
+    """names: of the numbers."""
+    by_task = grouped(things, attrgetter("task"))
+    numbers_of = attrgetter(*names)
     return {
         task: np.mean([numbers_of(one) for one in own], axis=0).tolist()
-        for task, own in grouped(things, lambda one: str(one.task)).items()
+        for task, own in by_task.items()
     }
-
-
-def _confidence_json(one: Confidence) -> Json:
-    return asdict(one) | {"words": list(_words("calibration", one=one))}
-
-
-def _vocabulary_json(one: Vocabulary) -> Json:
-    return one.as_json() | {"words": list(vocabulary_words(one))}
-
-
-def vocabulary_words(one: Vocabulary) -> tuple[str, ...]:
-    """The parts that share most and fewest, the deviation from published shares by group, and rows
-    that look exchanged.
-    """
-    return _words("vocabulary", one=one, extremes=one.extremes(), close=CLOSE)
 
 
 # How the runs were made, as others may read it: corpora and encoders by name and hash, no paths
@@ -513,10 +484,10 @@ class Timing:
     def as_json(self) -> Json:
         published = self.published
         return {
-            "rows": [asdict(row) for row in self.rows],
+            "rows": plain(self.rows),
             "machines": list(self.machines),
-            "paper_machine": None if published is None else published.hardware,
-            "paper": None if published is None else published.model_dump(mode="json"),
+            "paper_machine": published and published.hardware,
+            "paper": published and published.model_dump(mode="json"),
         }
 
 

@@ -148,7 +148,7 @@ def check_experiment(experiment: Experiment) -> None:
 class RunJob:
     """A recipe, the tests (by key) of its model, and the folder that the run writes into.
 
-    name: for people. label: before its own progress, such as `2/6 en-AU`.
+    name: for people, with its number, such as `2/6 Heads, linear, seed 0`.
     n_threads: that torch computes with; another number adds in another order, and answers differ in
     their last digits.
     """
@@ -161,7 +161,6 @@ class RunJob:
     keep_model: bool
     n_threads: int
     device: str | None
-    label: str
 
     def is_done(self) -> bool:
         if not (self.folder / "facts.json").is_file():
@@ -178,7 +177,7 @@ def run_job(job: RunJob, watch: Watch) -> None:
     """Does the job, or what is left of it."""
     if job.is_done():
         return
-    watch, n_threads = prefix_watch(watch, job.label), torch.get_num_threads()
+    watch, n_threads = prefix_watch(watch, job.name), torch.get_num_threads()
     torch.set_num_threads(job.n_threads)
     try:
         run = train(job.recipe, job.model_folder, device=job.device, resume=True, watch=watch)
@@ -332,24 +331,21 @@ def plan_jobs(
             values = ", ".join(map(format_value, setting.values.values()))
             for recipe in study.recipes(setting):
                 key, seed = run_key(recipe), f"seed {recipe.seed}"
+                folder, name = out / "runs" / key, setting.model_name
+                own = out / "models" / f"{name}-{recipe.seed}"
                 tests = {key_of_test(test, recipe): test for test in experiment.tests}
-                folder = out / "runs" / key
-                model_folder = folder / "model"
-                if setting.model_name is not None:
-                    model_folder = out / "models" / f"{setting.model_name}-{recipe.seed}"
                 jobs[key] = RunJob(
                     name=", ".join(filter(None, (experiment.settings.name, values, seed))),
                     recipe=recipe,
                     tests={**jobs[key].tests, **tests} if key in jobs else tests,
                     folder=folder,
-                    model_folder=model_folder,
+                    model_folder=folder / "model" if name is None else own,
                     keep_model=study.settings.keep_models,
                     n_threads=n_threads,
                     device=device,
-                    label=f"{values} {seed}" if len(study.seeds) > 1 else values,
                 )
     return {
-        key: replace(job, label=f"{number}/{len(jobs)} {job.label}")
+        key: replace(job, name=f"{number}/{len(jobs)} {job.name}")
         for number, (key, job) in enumerate(jobs.items(), start=1)
     }
 
@@ -377,8 +373,8 @@ def _run(
     """The outcomes of all jobs, each with its key."""
     if not todo:
         return
-    keys = {f"{job.name} ({key})": key for key, job in todo.items()}  # names, for people who watch
-    jobs = {name: todo[key] for name, key in keys.items()}
+    keys = {job.name: key for key, job in todo.items()}  # names, for people who watch
+    jobs = {job.name: job for job in todo.values()}
     if on == "ray":
         device = next(iter(jobs.values())).device or ""
         n_gpus = 1 if device.startswith("cuda") else 0
@@ -479,45 +475,44 @@ class RunFiles:
             for task, first in tasks.items():
                 parts = [columns[column][task] for columns in by_seed]
                 temperatures = [own.get(task, Calibration()).temperature for own in calibrations]
-                yield (
-                    task,
-                    column,
-                    CellAnswers(
-                        gold=np.array(first.gold),
-                        answers=np.array([part.answers for part in parts]),
-                        probability=np.array([part.probability for part in parts]),
-                        temperature=np.array(temperatures),
-                        labels=tuple(first.labels),
-                        texts=short_hash(first.texts, task, *first.labels, json.dumps(first.gold)),
-                    ),
+                same_texts = short_hash(first.texts, task, *first.labels, json.dumps(first.gold))
+                own = CellAnswers(
+                    gold=np.array(first.gold),
+                    answers=np.array([part.answers for part in parts]),
+                    probability=np.array([part.probability for part in parts]),
+                    temperature=np.array(temperatures),
+                    labels=tuple(first.labels),
+                    texts=same_texts,
                 )
+                yield task, column, own
 
     def gather(self, experiment: Experiment) -> Json:
         """What the runs of an experiment noted and measured, or why they did not: all but the
         answers, as `ExperimentResults` names it.
         """
         failed: dict[str, str] = {}
-        notes: dict[str, None] = {}  # a set that keeps its order
-        machines: dict[str, Json] = {}
-        held_out: dict[str, tuple[float | None, ...]] = defaultdict(tuple)
-        seconds: dict[str, tuple[float, ...]] = defaultdict(tuple)
+        done: list[tuple[Setting, _Facts, _Timing]] = []
         for setting in experiment.grid:
             if (reason := self.failure(setting)) is not None:
                 failed[setting.name] = reason
                 continue
             for job in self._jobs(setting).values():
                 facts = self._read(job.folder / "facts.json", _Facts)
-                timing = self._read(job.folder / "timing.json", _Timing)
-                notes |= dict.fromkeys(facts.notes)
-                held_out[setting.name] += tuple(facts.held_out)
-                seconds[setting.kind] += tuple(timing.seconds_per_step)
-                machines[json.dumps(timing.machine, sort_keys=True)] = timing.machine
+                done.append((setting, facts, self._read(job.folder / "timing.json", _Timing)))
+        held_out = defaultdict[str, tuple[float | None, ...]](tuple)
+        seconds = defaultdict[str, tuple[float, ...]](tuple)
+        for setting, facts, timing in done:
+            held_out[setting.name] += tuple(facts.held_out)
+            seconds[setting.kind] += tuple(timing.seconds_per_step)
+        machines = {
+            json.dumps(timing.machine, sort_keys=True): timing.machine for *_, timing in done
+        }
         return {
-            "notes": tuple(notes),
-            "seconds_per_step": dict(seconds),
+            "notes": tuple(dict.fromkeys(note for _, facts, _ in done for note in facts.notes)),
+            "seconds_per_step": seconds,
             "machines": tuple(machines.values()),
             "failed": failed,
-            "held_out": dict(held_out),
+            "held_out": held_out,
         }
 
     def _read(self, file: Path, kind: type[Content]) -> Content:

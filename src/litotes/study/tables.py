@@ -224,10 +224,6 @@ class Comparison(Tested):
         return Estimate(self.difference.difference, self.difference.interval)
 
     @property
-    def size(self) -> float:
-        return abs(self.difference.difference)
-
-    @property
     def test(self) -> tuple[str, str]:
         return self.tested_on, self.task
 

@@ -4,12 +4,12 @@ from published shares.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from litotes.core.registry import grouped
+from litotes.core.pages import render_paragraphs
 from litotes.data.coverage import Coverage, coverage, parts_of, pieces
 from litotes.encoder.pretrained import load_tokenizer
 from litotes.study.plan import CoverageSettings, Study, base_recipe
@@ -27,19 +27,6 @@ Groups = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Exchange:
-    """A published row whose two groups of columns fit ours better when exchanged.
-
-    as_printed, exchanged: the largest deviation from ours.
-    """
-
-    of: str
-    groups: Groups
-    as_printed: float
-    exchanged: float
-
-
-@dataclass(frozen=True)
 class Vocabulary:
     """A coverage entry with its result, and published shares for the parts of the same names."""
 
@@ -54,38 +41,11 @@ class Vocabulary:
 
     def deviations(self) -> dict[Groups, float]:
         """The largest deviation from the published shares, by groups."""
-        groups = self.groups
-        by_groups = grouped(self.published, lambda pair: (groups[pair[0]], groups[pair[1]]))
-        return {key: self._deviation(self.published, *own) for key, own in by_groups.items()}
-
-    def exchanges(self) -> Iterator[Exchange]:
-        """Published rows whose two groups of columns fit ours better when exchanged: with less than
-        half of the deviation, in the worst of all shares.
-        """
-        groups = self.groups
-        for of, row in grouped(self.published, lambda pair: pair[0]).items():
-            both = tuple(dict.fromkeys(groups[among] for _, among in row))
-            if len(both) != 2:
-                continue
-            other = {both[0]: both[1], both[1]: both[0]}
-            # the same variety in the other group: en-AU Google sentiment → en-AU Reddit sentiment
-            swapped = {
-                (of, among.removesuffix(groups[among]) + other[groups[among]]): share
-                for (of, among), share in self.published.items()
-                if (of, among) in row
-            }
-            if swapped.keys() == set(row):
-                found = Exchange(
-                    of,
-                    (both[0], both[1]),
-                    self._deviation(self.published, *row),
-                    self._deviation(swapped, *row),
-                )
-                if found.exchanged < found.as_printed / 2:
-                    yield found
-
-    def _deviation(self, shares: Shares, *pairs: tuple[str, str]) -> float:
-        return max(abs(self.coverage.share(*pair) - shares[pair]) for pair in pairs)
+        groups, found = self.groups, dict[Groups, float]()
+        for pair, share in self.published.items():
+            key = groups[pair[0]], groups[pair[1]]
+            found[key] = max(found.get(key, 0.0), abs(self.coverage.share(*pair) - share))
+        return found
 
     def extremes(self) -> tuple[tuple[Groups, float], tuple[Groups, float]] | None:
         """The two parts that share most and the two that share fewest, of those of the same task:
@@ -98,16 +58,23 @@ class Vocabulary:
         }
         if not shares:
             return None
-        by_share = [max(shares, key=shares.__getitem__), min(shares, key=shares.__getitem__)]
-        most, least = ((pair, shares[pair]) for pair in by_share)
-        return most, least
+        most, least = max(shares, key=shares.__getitem__), min(shares, key=shares.__getitem__)
+        return (most, shares[most]), (least, shares[least])
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The parts that share most and fewest, and the deviation from published shares."""
+        return render_paragraphs(
+            "study/words.txt", "vocabulary", one=self, extremes=self.extremes(), close=CLOSE
+        )
 
     def as_json(self) -> dict[str, Any]:
         beside = [
             {"of": pair[0], "among": pair[1], "share": self.coverage.share(*pair), "paper": share}
             for pair, share in self.published.items()
         ]
-        return {"name": self.settings.name, **self.coverage.as_json(), "beside": beside}
+        own = {"name": self.settings.name, **self.coverage.as_json()}
+        return {**own, "beside": beside, "words": list(self.words)}
 
 
 def count_vocabularies(study: Study) -> tuple[Vocabulary, ...]:
