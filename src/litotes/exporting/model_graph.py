@@ -160,8 +160,8 @@ class _Writer:
         )
         graph.part = "head"
         own = {name: graph.slice(together, *bounds, axis=1) for name, bounds in self.ends.items()}
-        answered_at = graph.add("Gather", together, np.int64(self.n_together - 1), axis=1)
-        return own, graph.cast(graph.add("Squeeze", answered_at, (1,)), np.int64)
+        answered_at = graph.Gather(together, np.int64(self.n_together - 1), axis=1)
+        return own, graph.cast(graph.Squeeze(answered_at, (1,)), np.int64)
 
     def _read(self, encoding: Encoding) -> Mapping[str, Symbol]:
         self.graph.part = "head"
@@ -171,37 +171,34 @@ class _Writer:
     def _read_last(self, encoding: Encoding) -> Symbol:
         """The answers of the model's own heads to the texts still there, after all its layers."""
         graph, logits = self.graph, self._read(encoding)
-        shape = graph.add("Concat", self.ops.n, (1, 1), axis=0)
-        layers = graph.add("Expand", float(len(self.model.classifier.encoder.spec.walk)), shape)
-        return self._overwrite(
-            graph.add("Concat", *(logits[t] for t in self.tasks), layers, axis=1)
-        )
+        shape = graph.Concat(self.ops.n, (1, 1), axis=0)
+        layers = graph.Expand(float(len(self.model.classifier.encoder.spec.walk)), shape)
+        return self._overwrite(graph.Concat(*(logits[t] for t in self.tasks), layers, axis=1))
 
     def _overwrite(self, found: Symbol) -> Symbol:
         """Answers to the texts still there in place of earlier ones."""
         if self.answered is None:
             return found
-        places = self.graph.add("Unsqueeze", self.there, (1,))
-        return self.graph.add("ScatterND", self.answered, places, found)
+        places = self.graph.Unsqueeze(self.there, (1,))
+        return self.graph.ScatterND(self.answered, places, found)
 
     def _leave(self, layer: int, encoding: Encoding, go_on: GoOn) -> Symbol:
         graph, exits = self.graph, self.model.exits
         assert exits is not None
-        part = graph.part = f"exit.{layer}"
+        graph.part = f"exit.{layer}"
         found = self.ops.linear(
             self._join_heads(exits.heads, layer), read_texts(encoding, self.ops)
         )
         self.answered = self._overwrite(found)
         stay = self._write_stay(layer, found)  # (text that stays,): places among those there
-        nobody = graph.add("Squeeze", graph.constant((1,)) > graph.add("Shape", stay))
+        nobody = graph.Squeeze(graph.constant((1,)) > graph.Shape(stay))
         with graph.branch() as done:
             # a branch gives only what is computed inside it
-            done.outputs = [self._value(graph.add("Identity", self.answered))]
+            done.outputs = [self._value(graph.Identity(self.answered))]
         with graph.branch() as rest:
-            self.there = graph.add("Gather", self.there, stay)
+            self.there = graph.Gather(self.there, stay)
             rest.outputs = [self._value(go_on(stay))]
-        graph.part = part
-        return graph.add("If", nobody, then_branch=done, else_branch=rest)
+        return graph.If(nobody, then_branch=done, else_branch=rest)
 
     def _value(self, together: Symbol) -> Value:
         return Value(together.name, np.float32, ("text", self.n_together, 1))
@@ -225,10 +222,10 @@ class _Writer:
         sureness = [exits.rule.sureness[layer][task] for task in order]
         slopes = np.array([-one.slope for one in sureness])[:, None]
         offsets = np.array([-one.offset for one in sureness])[:, None]
-        unsure = graph.add("Abs", leads) * slopes + offsets
-        worst = graph.add("ReduceMax", unsure, (1, 2), keepdims=0)  # (text,)
+        unsure = graph.Abs(leads) * slopes + offsets
+        worst = graph.ReduceMax(unsure, (1, 2), keepdims=0)  # (text,)
         stays = worst > np.float64(-exits.rule.cut)
-        return graph.add("Squeeze", graph.add("NonZero", stays), (0,))
+        return graph.Squeeze(graph.NonZero(stays), (0,))
 
     def _write_leads(self, found: Symbol) -> tuple[list[str], Symbol]:
         """By how much a label leads the next one, or the second of two the first, less what decides
@@ -247,11 +244,9 @@ class _Writer:
             leads.append(lead - bounds if bounds.any() else lead)
         for task in others:
             own = graph.slice(precise, *self.ends[task], axis=1)
-            best, _ = graph.add_several("TopK", own, (2,), n_outputs=2, axis=1)
+            best, _ = graph.top(own, (2,), axis=1)
             leads.append(np.array([[1.0, -1.0]]) @ best)
-        return [*pairs, *others], leads[0] if len(leads) == 1 else graph.add(
-            "Concat", *leads, axis=1
-        )
+        return [*pairs, *others], leads[0] if len(leads) == 1 else graph.Concat(*leads, axis=1)
 
     def _bound(self, task: str) -> float:
         """What the second of two labels must lead by: 0 where no threshold was fitted."""
@@ -283,7 +278,7 @@ def _write_answer(
     if task.multi_label:  # every label by a threshold of its own
         probabilities = graph.add_as(name, "Sigmoid", scaled)
         least = thresholds_of(calibration, task.n_outputs)[None]
-        given = graph.add("GreaterOrEqual", probabilities, least)
+        given = graph.GreaterOrEqual(probabilities, least)
         graph.add_as(f"{task.name}.labels", "Where", given, one, zero)
         return [*outputs, Value(f"{task.name}.labels", np.int64, shape)]
     probabilities = graph.add_as(name, "Softmax", scaled, axis=1)
@@ -291,8 +286,8 @@ def _write_answer(
     if calibration.threshold is None:
         graph.add_as(label, "ArgMax", raw, axis=1, keepdims=0)
     else:
-        second = graph.add("Gather", probabilities, one, axis=1)
-        reached = graph.add("GreaterOrEqual", second, np.float64(calibration.threshold))
+        second = graph.Gather(probabilities, one, axis=1)
+        reached = graph.GreaterOrEqual(second, np.float64(calibration.threshold))
         graph.add_as(label, "Where", reached, one, zero)
     return [*outputs, Value(label, np.int64, ("text",))]
 

@@ -2,14 +2,14 @@
 write the file by being called with these.
 
 A run of the file answers texts of equal length, side by side: there is no padding, and because the
-length alone decides how many pieces stay, a group stays a group after any pruning. Pieces are laid
-out in two ways, and turned from one into the other where needed:
+length alone decides how many pieces stay, a group stays a group after any pruning. Values are laid
+out in four ways (`Symbol.layout`), and turned from one into the other where needed:
 
     rows     (text × piece, width), as products take them in float32; in int8 as below
     apart    (text, piece, width)
-
-and what is read of a text, one vector for each, is (text, width, 1): every text has a product of
-its own there, because float32 products of several rows add in another order than those of one.
+    vector   (text, width) or (text, 1, width): what is read of a text
+    column   (text, width, 1), the same: every text has a product of its own there, because float32
+             products of several rows add in another order than those of one
 
 What a text gets must not depend on the others, in int8 not even in the last bit. So sums over
 pieces are products with a row of ones, one for every text: ONNX Runtime's own sums add in another
@@ -52,6 +52,7 @@ ACTIVATIONS: dict[str, tuple[str, dict[str, str]]] = {
     "gelu_new": ("Gelu", {"approximate": "tanh"}),
     "gelu_pytorch_tanh": ("Gelu", {"approximate": "tanh"}),
     "relu": ("Relu", {}),
+    "silu": ("Sigmoid", {}),  # × x
 }
 _FAR = np.float32(-1e30)
 """Added to the affinity of a key outside a window: no weight is left of it."""
@@ -92,37 +93,6 @@ class Projected:
     query: Symbol
     key: Symbol
     value: Symbol
-
-
-class Places:
-    """Where pieces stood in their text, (text or 1, piece), and what is found out of that: written
-    once for all layers between which no piece leaves.
-    """
-
-    def __init__(self, ops: OnnxOperations, origin: Symbol | None) -> None:
-        self.ops, self.origin = ops, origin
-
-    @cached_property
-    def ahead(self) -> Symbol:
-        """How far each key stands ahead of each query. (text or 1, query, key)"""
-        add = self.ops.graph.add
-        keys, queries = (add("Unsqueeze", self.origin, (axis,)) for axis in (1, 2))
-        return keys - queries
-
-    @cached_property
-    def relative(self) -> Symbol:
-        return self.ops.relative_bias(self.ahead)
-
-    @cached_property
-    def pairs(self) -> Symbol:
-        return self.ops.distances(self.ahead)
-
-    @cached_property
-    def near(self) -> Symbol:
-        """The keys inside a window. (text or 1, 1, query, key)"""
-        graph, window = self.ops.graph, self.ops.encoder.spec.window
-        is_near = graph.add("Abs", self.ahead) < (window // 2 + 1,)
-        return graph.add("Unsqueeze", is_near, (1,))
 
 
 @dataclass(frozen=True)
@@ -179,14 +149,14 @@ class Best(Symbol):
 
     @cached_property
     def name(self) -> str:  # type: ignore[override]
-        ones = self.graph.add("Expand", 1.0, self.graph.add("Shape", self.places))
+        ones = self.graph.Expand(1.0, self.graph.Shape(self.places))
         return (mark(self.scores, self.places, ones) > 0.5).name
 
 
 def mark(like: Symbol, places: Symbol, values: Symbol, axis: int = -1) -> Symbol:
     """Values at these places of each row, 0 elsewhere, in the shape of `like`, which is finite."""
     zeros = like * 0.0
-    return like.graph.add("ScatterElements", zeros, places, values, axis=axis)
+    return like.graph.ScatterElements(zeros, places, values, axis=axis)
 
 
 class OnnxOperations(Operations):
@@ -205,12 +175,10 @@ class OnnxOperations(Operations):
         self._layer = -1
         self._part("embeddings")
         pieces, segments = (Symbol(self.graph, name) for name in names)
-        self.n = self.graph.add("Shape", pieces, start=0, end=1)
-        self.n_pieces = self.graph.add("Shape", pieces, start=1, end=2)
+        self.n = self.graph.Shape(pieces, start=0, end=1)
+        self.n_pieces = self.graph.Shape(pieces, start=1, end=2)
         group = Group(self.n_pieces, self.n_pieces, self._positions())
         self.batch = GraphBatch(pieces, segments, group)
-        # by how many texts there are
-        self._shapes: dict[tuple[str, tuple[int, ...]], Symbol] = {}
 
     def _part(self, name: str) -> None:
         """What the nodes added from now on belong to, of the layer there is."""
@@ -234,55 +202,36 @@ class OnnxOperations(Operations):
 
     def reshape(self, values: Symbol, *shape: int) -> Symbol:
         """(text × …, …) → (text, *shape), with −1 for what is left."""
-        key = (self.n.name, shape)
-        if key not in self._shapes:
-            self._shapes[key] = self.graph.add("Concat", self.n, shape, axis=0)
-        return self.graph.add("Reshape", values, self._shapes[key])
+        return self.graph.Reshape(values, self.graph.Concat(self.n, shape, axis=0))
 
     def _expand(self, values: Any, more: Any) -> Symbol:
         """To all texts, and the shape `more`."""
-        return self.graph.add("Expand", values, self.graph.add("Concat", self.n, more, axis=0))
+        return self.graph.Expand(values, self.graph.Concat(self.n, more, axis=0))
 
-    def _of_width(self, values: Symbol, width: int, *, apart: bool = False) -> Symbol:
-        values.width, values.is_apart = width, apart
+    def _as(self, layout: str, values: Symbol, width: int | None = None) -> Symbol:
+        """width: of pieces, if it is not the encoder's."""
+        values.layout, values.width = layout, width
         return values
 
-    def _vector(self, values: Symbol, column: Symbol | None = None) -> Symbol:
-        values.is_vector, values.column = True, column
-        return values
-
-    def _column(self, vectors: Symbol) -> Symbol:
-        """(text, width) or (text, 1, width) → (text, width, 1)"""
-        vectors.column = vectors.column or self.reshape(vectors, -1, 1)
-        return vectors.column
+    def _column(self, x: Symbol) -> Symbol:
+        return x if x.layout == "column" else self._as("column", self.reshape(x, -1, 1))
 
     def rows(self, x: Symbol) -> Symbol:
-        return self._turn(x) if x.is_apart else x
+        if x.layout == "rows" or not self.products.flat:
+            return x
+        width = x.width or self.encoder.spec.width
+        return self._as("rows", self.graph.Reshape(x, (-1, width)), width)
 
     def apart(self, x: Symbol) -> Symbol:
-        return x if x.is_apart else self._turn(x)
-
-    def _turn(self, x: Symbol) -> Symbol:
-        """Pieces laid out the other way; in int8 there is one way."""
-        if not self.products.flat:
+        if x.layout != "rows" or not self.products.flat:
             return x
-        if x.turned is None:
-            width = self._width(x)
-            turned = (
-                self.graph.add("Reshape", x, (-1, width))
-                if x.is_apart
-                else self.reshape(x, -1, width)
-            )
-            x.turned = self._of_width(turned, width, apart=not x.is_apart)
-        return x.turned
-
-    def _width(self, x: Symbol) -> int:
-        return x.width or self.encoder.spec.width
+        width = x.width or self.encoder.spec.width
+        return self._as("apart", self.reshape(x, -1, width), width)
 
     def _gather(self, values: Any, places: Symbol) -> Symbol:
         """Of every text its own places: (text, piece, …), (text, place) → (text, place, …)"""
-        indices = self.graph.add("Unsqueeze", places, (2,))
-        return self.graph.add("GatherND", values, indices, batch_dims=1)
+        indices = self.graph.Unsqueeze(places, (2,))
+        return self.graph.GatherND(values, indices, batch_dims=1)
 
     def _sum_pieces(self, values: Symbol, n: Any) -> Symbol:
         """The sum over n pieces. (text, …, piece, width) → (text, …, width)"""
@@ -303,26 +252,24 @@ class OnnxOperations(Operations):
             if len(table) == 1 and positions is not None:
                 positions = positions + table
             else:
-                hidden = hidden + graph.add(
-                    "Gather", table, graph.add("Min", batch.segments, (len(table) - 1,))
-                )
+                hidden = hidden + graph.Gather(table, graph.Min(batch.segments, (len(table) - 1,)))
         if positions is not None:
             hidden = hidden + graph.slice(graph.constant(positions), 0, self.n_pieces)
-        width = embeddings.piece.embedding_dim
-        return self._of_width(self.norm(embeddings.norm, hidden), width, apart=True)
+        hidden = self.norm(embeddings.norm, hidden)
+        return self._as("apart", hidden, embeddings.piece.embedding_dim)
 
     def linear(self, layer: nn.Linear, x: Symbol, activation: str | None = None) -> Symbol:
-        if x.is_vector and layer not in self._own_layers:
+        if x.layout in ("vector", "column") and layer not in self._own_layers:
             # float32: it is tiny, and what rounding loses there is not made good later
             out = as_array(layer.weight) @ self._column(x) + as_array(layer.bias)[:, None]
-            self._vector(out, out)
+            self._as("column", out)
         else:
             if layer is self._block.attention.output:
                 self._part("projections")
             elif layer in (self._block.inner, self._block.outer):
                 self._part("feed_forward")
             (out,) = self.products.apply(self.rows(x), layer, slice(None))
-            self._of_width(out, layer.out_features, apart=not self.products.flat)
+            self._as("rows", out, layer.out_features)
         return out if activation is None else self.activate(activation, out)
 
     @property
@@ -336,27 +283,20 @@ class OnnxOperations(Operations):
         return tuple(self.products.apply(self.rows(x), layer, *parts))
 
     def activate(self, name: str, x: Symbol) -> Symbol:
-        if name == "silu":
-            return x * self.graph.add("Sigmoid", x)
         if name not in ACTIVATIONS:
             raise UserError(
                 f"The activation {name!r} cannot be exported to ONNX yet: use the torch runtime."
             )
         op, attributes = ACTIVATIONS[name]
-        out = self.graph.add(op, x, **attributes)
-        if x.is_vector:
-            return self._vector(out, out)
-        width = self._width(x)
-        return self._of_width(out, width, apart=x.is_apart)
+        out = getattr(self.graph, op)(x, **attributes)
+        return self._as(x.layout, x * out if name == "silu" else out, x.width)
 
     def norm(self, norm: nn.LayerNorm, x: Symbol) -> Symbol:
         """A sum is normed by two operators on purpose: fused, as SkipLayerNormalization, they took
         three to four times as long (1.31, x86).
         """
         numbers = [as_array(norm.weight), *(() if norm.bias is None else (as_array(norm.bias),))]
-        return self.graph.add(
-            "LayerNormalization", self.rows(x), *numbers, axis=-1, epsilon=norm.eps
-        )
+        return self.graph.LayerNormalization(self.rows(x), *numbers, axis=-1, epsilon=norm.eps)
 
     def dropout(self, dropout: nn.Dropout, x: Symbol) -> Symbol:
         return x
@@ -366,8 +306,9 @@ class OnnxOperations(Operations):
 
     # Attention
 
-    def context(self, encoder: Encoder, texts: Group, whole: Group, origin: Any) -> Places:
-        return Places(self, origin)
+    def context(self, encoder: Encoder, texts: Group, whole: Group, origin: Any) -> Any:
+        """Where pieces stand says it all."""
+        return origin
 
     def project(
         self, attention: Attention, read: Symbol, state: State, *, firsts: bool
@@ -377,27 +318,27 @@ class OnnxOperations(Operations):
         """
         self._layer += 1
         self._part("projections")
-        inner, rows = attention.inner, self.rows(read)
+        inner = attention.inner
         query, *others = (slice(start, start + inner) for start in range(0, 3 * inner, inner))
         if firsts:
-            first = self.rows(self.first_pieces(read, state.texts))
-            parts = self.products.apply(first, attention.qkv, query)
-            parts += self.products.apply(rows, attention.qkv, *others)
+            first = self.first_pieces(read, state.texts)
+            parts = self.products.apply(self.rows(first), attention.qkv, query)
+            parts += self.products.apply(self.rows(read), attention.qkv, *others)
         else:
-            parts = self.products.apply(rows, attention.qkv, query, *others)
+            parts = self.products.apply(self.rows(read), attention.qkv, query, *others)
         self._part("attention")
-        return Projected(*(self.apart(self._of_width(part, inner)) for part in parts))
+        return Projected(*(self.apart(self._as("rows", part, inner)) for part in parts))
 
     def rotate(self, projected: Projected, state: State, *, local: bool, firsts: bool) -> Projected:
-        spec, origin = self.encoder.spec, state.context.origin
+        spec = self.encoder.spec
         base = spec.local_rotary_base if local and spec.local_rotary_base else spec.rotary_base
         cos, sin = rotary_angles(torch.arange(self.most_pieces), base, spec.head_width)
         tables = as_array(cos[:, 0]), as_array(sin[:, 0])  # (place, head_width / 2)
-        places = self._expand(origin, (1,))
+        places = self._expand(state.context, (1,))
 
         def turned(values: Symbol) -> Symbol:
             n_heads = self._block.attention.n_heads
-            return self.graph.add("RotaryEmbedding", values, *tables, places, num_heads=n_heads)
+            return self.graph.RotaryEmbedding(values, *tables, places, num_heads=n_heads)
 
         # a first piece stands at 0, where nothing is turned
         query = projected.query if firsts else turned(projected.query)
@@ -427,28 +368,27 @@ class OnnxOperations(Operations):
                 attributes["scale"] = scale
             if wanted:
                 attributes["qk_matmul_output_mode"] = 3  # after softmax
-                mixed, _, _, weights = graph.add_several(
+                mixed, _, _, weights = graph.several(
                     "Attention", *inputs, n_outputs=4, unused=(1, 2), **attributes
                 )
             else:
-                mixed = graph.add("Attention", *inputs, **attributes)
+                mixed = graph.Attention(*inputs, **attributes)
         else:
             query, key, by_head = (self._split(attention, one) for one in (query, key, value))
-            affinity = graph.add("FusedMatMul", query, key, transB=1, alpha=scale)
+            affinity = graph.FusedMatMul(query, key, transB=1, alpha=scale)
             affinity = affinity if bias is None else affinity + bias
             weights = attention.weighting(affinity, live, ops=self)
             if used is not None:
                 weights = weights * used  # a head that is gone gives nothing and is not counted
-            mixed = graph.add("Transpose", weights @ by_head, perm=[0, 2, 1, 3])
-            mixed = graph.add("Reshape", mixed, (0, 0, inner))
-        mixed = self._of_width(mixed, inner, apart=True)
-        return Seen(mixed, weights, value)
+            mixed = graph.Transpose(weights @ by_head, perm=[0, 2, 1, 3])
+            mixed = graph.Reshape(mixed, (0, 0, inner))
+        return Seen(self._as("apart", mixed, inner), weights, value)
 
     def _split(self, attention: Attention, values: Symbol) -> Symbol:
         """(text, piece, attention_head × head_width) → (text, attention_head, piece, head_width)"""
         shape = (0, 0, attention.n_heads, attention.inner // attention.n_heads)
-        split = self.graph.add("Reshape", values, shape)
-        return self.graph.add("Transpose", split, perm=[0, 2, 1, 3])
+        split = self.graph.Reshape(values, shape)
+        return self.graph.Transpose(split, perm=[0, 2, 1, 3])
 
     def _bias(
         self, layer: int, attention: Attention, state: State, projected: Projected, *, firsts: bool
@@ -456,27 +396,30 @@ class OnnxOperations(Operations):
         """What is added to the affinities by where pieces stood, (text or 1, attention_head or 1,
         query, key), and the keys that may be read; None: nothing, all.
         """
-        graph, spec, places = self.graph, self.encoder.spec, state.context
-        if places.origin is None:
+        graph, spec, encoder = self.graph, self.encoder.spec, self.encoder
+        if state.context is None:
             return None, None
+        # how far each key stands ahead of each query, (text or 1, query, key)
+        ahead = graph.Unsqueeze(state.context, (1,)) - graph.Unsqueeze(state.context, (2,))
 
         def first(values: Symbol, axis: int) -> Symbol:
             return graph.slice(values, 0, 1, axis=axis) if firsts else values
 
         bias = None
-        if self.encoder.relative_bias is not None:
-            bias = places.relative
+        if encoder.relative_bias is not None:
+            bias = self.relative_bias(ahead)
             if not attention.has_all_heads:
-                bias = graph.add("Gather", bias, tuple(attention.heads), axis=1)
+                bias = graph.Gather(bias, tuple(attention.heads), axis=1)
             bias = first(bias, 2)
-        if self.encoder.distances is not None:
-            bias = self._disentangled(attention, projected, first(places.pairs, 1))
+        if encoder.distances is not None:
+            bias = self._disentangled(attention, projected, first(self.distances(ahead), 1))
         if not spec.is_local(layer) or spec.window // 2 >= spec.max_pieces - 1:
             return bias, None
-        near = first(places.near, 2)
+        near = graph.Unsqueeze(graph.Abs(ahead) < (spec.window // 2 + 1,), (1,))
+        near = first(near, 2)  # (text or 1, 1, query, key)
         if not isinstance(attention.weighting, Softmax | Entmax):
             return bias, near
-        window = graph.add("Where", near, 0.0, _FAR)
+        window = graph.Where(near, 0.0, _FAR)
         return (window if bias is None else bias + window), None
 
     def relative_bias(self, ahead: Symbol) -> Symbol:
@@ -486,18 +429,16 @@ class OnnxOperations(Operations):
         whole = bias(torch.arange(farthest + 1)[None])[0]  # (attention_head, place, place)
         # from −farthest to farthest
         by_distance = torch.cat([whole[:, farthest], whole[:, 0, 1:]], dim=1)
-        near = self.graph.add("Clip", ahead, np.int64(-farthest), np.int64(farthest))
-        by_head = self.graph.add("Gather", as_array(by_distance), near.plus(farthest), axis=1)
-        return self.graph.add("Transpose", by_head, perm=[1, 0, 2, 3])
+        near = self.graph.Clip(ahead, np.int64(-farthest), np.int64(farthest))
+        by_head = self.graph.Gather(as_array(by_distance), near.plus(farthest), axis=1)
+        return self.graph.Transpose(by_head, perm=[1, 0, 2, 3])
 
-    @cached_property
     def _reached(self) -> tuple[Symbol, Symbol]:
         """The part of the table of distances that a text can ask for, by its length: (1,) both."""
         distances = cast(Any, self.encoder.distances)
         reached = [distances.reached(length) for length in range(1, self.most_pieces + 1)]
         starts, stops = (0, *(one.start for one in reached)), (0, *(one.stop for one in reached))
-        start, stop = (self.graph.add("Gather", one, self.n_pieces) for one in (starts, stops))
-        return start, stop
+        return self.graph.Gather(starts, self.n_pieces), self.graph.Gather(stops, self.n_pieces)
 
     def distances(self, ahead: Symbol) -> Symbol:
         """Which of the distances a text can ask for each of its pairs has. (text, query, key)"""
@@ -506,8 +447,7 @@ class OnnxOperations(Operations):
         # of keys from `farthest` behind to `farthest` ahead
         buckets = distances.span + torch.cat([row[farthest], row[0, 1:]])
         in_table = tuple(buckets.clamp(max=2 * distances.span - 1).tolist())
-        start, _ = self._reached
-        return self.graph.add("Gather", in_table, ahead.plus(farthest)) - start
+        return self.graph.Gather(in_table, ahead.plus(farthest)) - self._reached()[0]
 
     def _disentangled(
         self, attention: Attention, projected: Projected, pairs: Symbol
@@ -522,12 +462,12 @@ class OnnxOperations(Operations):
         bias = None
         if terms.keys is not None:  # here queries are as they are
             query = self._split(attention, projected.query)
-            bias = self._compare(query, terms.keys * own.share, graph.add("Unsqueeze", pairs, (1,)))
+            bias = self._compare(query, terms.keys * own.share, graph.Unsqueeze(pairs, (1,)))
         if terms.queries is not None:
             key = self._split(attention, projected.key)
-            by_key = graph.add("Transpose", pairs, perm=[0, 2, 1])
-            compared = self._compare(key, terms.queries, graph.add("Unsqueeze", by_key, (1,)))
-            compared = graph.add("Transpose", compared, perm=[0, 1, 3, 2])
+            by_key = graph.Transpose(pairs, perm=[0, 2, 1])
+            compared = self._compare(key, terms.queries, graph.Unsqueeze(by_key, (1,)))
+            compared = graph.Transpose(compared, perm=[0, 1, 3, 2])
             bias = compared if bias is None else bias + compared
         return bias
 
@@ -536,21 +476,21 @@ class OnnxOperations(Operations):
         head_width), places: (text, 1, piece, other) → (text, attention_head, piece, other)
         """
         first = (cast(Any, self.encoder.distances).reached(self.most_pieces).start,)
-        start, stop = (one - first for one in self._reached)
+        start, stop = (one - first for one in self._reached())
         embeddings = self.graph.constant(as_array(projected.transpose(1, 2)).copy())
         products = rows @ self.graph.slice(embeddings, start, stop, axis=2)
         places = self._expand(places, (len(projected), 1, 1))
-        return self.graph.add("GatherElements", products, places, axis=-1)
+        return self.graph.GatherElements(products, places, axis=-1)
 
     # Weightings
 
     def softmax(self, affinity: Symbol, chosen: Any) -> Symbol:
         if chosen is None or isinstance(chosen, AllLive):
-            return self.graph.add("Softmax", affinity, axis=-1)
+            return self.graph.Softmax(affinity, axis=-1)
         if isinstance(chosen, Best) and chosen.scores is affinity:
-            weights = self.graph.add("Softmax", chosen.values, axis=-1)
+            weights = self.graph.Softmax(chosen.values, axis=-1)
             return mark(affinity, chosen.places, weights)
-        weights = self.graph.add("Softmax", self.where(chosen, affinity, _LOWEST), axis=-1)
+        weights = self.graph.Softmax(self.where(chosen, affinity, _LOWEST), axis=-1)
         return self.where(chosen, weights, 0.0)
 
     def entmax(self, affinity: Symbol, alpha: NDArray[Any] | float, live: Symbol | None) -> Symbol:
@@ -563,12 +503,12 @@ class OnnxOperations(Operations):
         graph, beta = self.graph, 1 / (np.asarray(alpha, dtype=np.float64) - 1)
         if live is not None:
             affinity = self.where(live, affinity, _LOWEST)
-        best = graph.add("ReduceMax", affinity, (-1,), keepdims=1)
+        best = graph.ReduceMax(affinity, (-1,), keepdims=1)
         behind = affinity - best  # −gap (text, attention_head, query, key)
         zeros = best * 0.0  # (text, attention_head, query, 1)
         body = _entmax_round(graph, behind, beta)
         start = zeros + beta.astype(np.float32)
-        reach, _ = graph.add_several(
+        reach, _ = graph.several(
             "Loop", MOST_ROUNDS, np.bool_(True), start, zeros + 1.0, n_outputs=2, body=body
         )
         powers, _, total = _entmax_powers(graph, behind, reach, beta)
@@ -581,34 +521,32 @@ class OnnxOperations(Operations):
 
     def best(self, scores: Symbol, live: Any, share: float) -> Symbol:
         graph = self.graph
+        all_live, n = live is None or isinstance(live, AllLive), graph.Shape(scores, start=-1)
         # in float64, as torch counts: 0.05 × 20 has to leave one key, not two
-        if live is None or isinstance(live, AllLive):
-            n = graph.cast(graph.add("Shape", scores, start=-1), np.float64)
-            n_kept = graph.add("Ceil", n * np.float64(share) - np.float64(1e-9))
-            n_kept = graph.cast(n_kept, np.int64)
-            return Best(scores, *graph.add_several("TopK", scores, n_kept, n_outputs=2, axis=-1))
-        n_live = graph.add("ReduceSum", graph.cast(live, np.float64), (-1,), keepdims=1)
-        n_kept = graph.add("Ceil", n_live * np.float64(share) - np.float64(1e-9))
-        ranked, n = self.where(live, scores, _LOWEST), graph.add("Shape", scores, start=-1)
-        _, order = graph.add_several("TopK", ranked, n, n_outputs=2, axis=-1)
+        n_live = graph.cast(n if all_live else live, np.float64)
+        n_live = n_live if all_live else graph.ReduceSum(n_live, (-1,), keepdims=1)
+        n_kept = graph.Ceil(n_live * np.float64(share) - np.float64(1e-9))
+        if all_live:
+            return Best(scores, *graph.top(scores, graph.cast(n_kept, np.int64), axis=-1))
+        _, order = graph.top(self.where(live, scores, _LOWEST), n, axis=-1)
         is_kept = graph.cast(graph.range(0, n), np.float64) < n_kept
-        is_kept = graph.add("Expand", graph.cast(is_kept, np.float32), graph.add("Shape", order))
+        is_kept = graph.Expand(graph.cast(is_kept, np.float32), graph.Shape(order))
         return mark(scores, order, is_kept) > 0.5
 
     def blocks(
         self, affinity: Symbol, axis: int, size: int, *, first_alone: bool
     ) -> tuple[Symbol, Symbol]:
         graph, shift = self.graph, size - 1 if first_alone else 0
-        n = graph.add("Shape", affinity, start=axis, end=axis + 1 or 4)
+        n = graph.Shape(affinity, start=axis, end=axis + 1 or 4)
         block = graph.range(0, n).plus(shift) / (size,)  # (neighbour,)
-        n_blocks = graph.add("ReduceMax", block, keepdims=1).plus(1)
+        n_blocks = graph.ReduceMax(block, keepdims=1).plus(1)
         zero_and_one = np.array([0, 1], dtype=np.float32)
-        return block, graph.add("OneHot", block, n_blocks, zero_and_one, axis=-1)
+        return block, graph.OneHot(block, n_blocks, zero_and_one, axis=-1)
 
     def block_sums(self, values: Any, of_queries: Symbol, of_keys: Symbol) -> Any:
         if isinstance(values, AllLive):
             return values
-        by_block = self.graph.add("Transpose", of_queries, perm=[1, 0])
+        by_block = self.graph.Transpose(of_queries, perm=[1, 0])
         return by_block @ self.graph.cast(values, np.float32) @ of_keys
 
     def real_queries(self, affinity: Symbol, live: Any) -> float:
@@ -617,7 +555,7 @@ class OnnxOperations(Operations):
     def live_like(self, affinity: Symbol, live: Any) -> Any:
         if live is None:
             return AllLive()
-        whole = self.graph.add("Expand", live, self.graph.add("Shape", affinity))
+        whole = self.graph.Expand(live, self.graph.Shape(affinity))
         return Live(self.graph, whole.name)
 
     # Pruning
@@ -628,13 +566,13 @@ class OnnxOperations(Operations):
         """The first piece is given infinity once, which it keeps. (text, piece)"""
         graph = self.graph
         self._part("selection")
-        n = graph.add("Shape", seen.value, start=1, end=2)
+        n = graph.Shape(seen.value, start=1, end=2)
         n_heads = self._block.attention.n_heads
         received = self._sum_pieces(seen.received, n)  # (text, attention_head, piece)
         if by_value:
-            value = graph.add("Reshape", seen.value, (0, 0, n_heads, -1))
-            lengths = graph.add("ReduceL2", value, (3,), keepdims=0)
-            received = received * graph.add("Transpose", lengths, perm=[0, 2, 1])
+            value = graph.Reshape(seen.value, (0, 0, n_heads, -1))
+            lengths = graph.ReduceL2(value, (3,), keepdims=0)
+            received = received * graph.Transpose(lengths, perm=[0, 2, 1])
         if importance is None:
             first = np.zeros(self.most_pieces, dtype=np.float32)
             first[0] = np.inf
@@ -644,9 +582,9 @@ class OnnxOperations(Operations):
 
     def keep_heads(self, state: State, seen: Seen, n: int) -> HeadsLeft:
         graph, n_heads = self.graph, self.encoder.spec.n_attention_heads
-        sizes = self._sum_pieces(graph.add("Abs", seen.mixed), state.texts.n_now)
+        sizes = self._sum_pieces(graph.Abs(seen.mixed), state.texts.n_now)
         by_head = self.reshape(sizes, n_heads, -1)
-        size = total = graph.add("ReduceSum", by_head, (2,), keepdims=0)  # (text, attention_head)
+        size = total = graph.ReduceSum(by_head, (2,), keepdims=0)  # (text, attention_head)
         before: HeadsLeft | None = state.heads
         if before is not None:
             total = size + before.importance
@@ -657,25 +595,25 @@ class OnnxOperations(Operations):
         if used is not None:  # those that are gone get −1, below every sum
             still = self.reshape(used, -1)
             score = total * still + (still - 1.0)
-        _, places = graph.add_several("TopK", score, (n,), n_outputs=2)
-        ones = graph.add("Expand", 1.0, graph.add("Shape", places))
+        _, places = graph.top(score, (n,))
+        ones = graph.Expand(1.0, graph.Shape(places))
         return HeadsLeft(total, n, self.reshape(mark(size, places, ones, 1), n_heads, 1, 1))
 
     def select(self, state: State, plan: Plan, layer: int, *, fuse: bool) -> Choice:
         graph, texts, importance = self.graph, state.texts, state.importance
         # how many pieces stay of texts of 0, 1, 2, … pieces
         counts = (0, *plan.counts(layer, range(1, self.most_pieces + 1)))
-        n_kept = graph.add("Gather", counts, self.n_pieces)  # (1,)
+        n_kept = graph.Gather(counts, self.n_pieces)  # (1,)
         if not (fuse or self.remembers):
-            _, best = graph.add_several("TopK", importance, n_kept, n_outputs=2, sorted=0)
+            _, best = graph.top(importance, n_kept, sorted=0)
             how = Leaving(self._sort(best, n_kept))
         else:
             score = graph.slice(importance, 0, texts.n_real, axis=1)
-            _, order = graph.add_several("TopK", score, texts.n_real, n_outputs=2)
+            _, order = graph.top(score, texts.n_real)
             real = graph.slice(order, n_kept, texts.n_real, axis=1)
             # the place of each text's fused piece, which always leaves, (text, 0 or 1)
             fused = self._expand(graph.range(texts.n_real, texts.n_now), (1,))
-            removed = graph.add("Concat", real, fused, axis=1)
+            removed = graph.Concat(real, fused, axis=1)
             how = Leaving(self._sort(graph.slice(order, 0, n_kept, axis=1), n_kept), removed, real)
         origin = state.origin
         if origin is not None:
@@ -688,7 +626,7 @@ class OnnxOperations(Operations):
 
     def _sort(self, places: Symbol, n: Symbol) -> Symbol:
         """The n places in ascending order."""
-        return self.graph.add_several("TopK", places, n, n_outputs=2, largest=0)[0]
+        return self.graph.top(places, n, largest=0)[0]
 
     def _fuse(
         self, n_kept: Symbol, how: Leaving, importance: Any, origin: Any, kept: Symbol
@@ -699,21 +637,21 @@ class OnnxOperations(Operations):
         graph = self.graph
         assert how.removed is not None
         leaving = self._gather(importance, how.removed)  # (text, leaving piece)
-        n_removed = graph.add("Shape", how.removed, start=1)
+        n_removed = graph.Shape(how.removed, start=1)
 
         def total(values: Symbol) -> Symbol:
-            return self._sum_pieces(graph.add("Unsqueeze", values, (2,)), n_removed)  # (text, 1)
+            return self._sum_pieces(graph.Unsqueeze(values, (2,)), n_removed)  # (text, 1)
 
-        clamped = graph.add("Max", leaving, _TINY)
-        n_fused = graph.add("Min", n_removed, (1,))
-        shares = graph.add("Unsqueeze", clamped / total(clamped), (1,))
+        clamped = graph.Max(leaving, _TINY)
+        n_fused = graph.Min(n_removed, (1,))
+        shares = graph.Unsqueeze(clamped / total(clamped), (1,))
         shares = graph.slice(shares, 0, n_fused, axis=1)
         both = (kept, graph.slice(total(leaving), 0, n_fused, axis=1))
         if origin is not None:
             zeros = self._expand((0,), n_fused)
-            origin = graph.add("Concat", origin, zeros, axis=1)
+            origin = graph.Concat(origin, zeros, axis=1)
         group = Group(n_kept, n_kept + n_fused)
-        return group, origin, graph.add("Concat", *both, axis=1), shares
+        return group, origin, graph.Concat(*both, axis=1), shares
 
     def keep(self, choice: Choice, hidden: Symbol, mixed: Symbol) -> tuple[Symbol, Symbol]:
         how, shares = choice.how
@@ -723,9 +661,8 @@ class OnnxOperations(Operations):
             staying = self._gather(values, how.kept)
             if shares is not None:
                 mean = shares @ self._gather(values, how.removed)  # (text, 0 or 1, width)
-                staying = self.graph.add("Concat", staying, mean, axis=1)
-            width = self._width(values)
-            return self._of_width(staying, width, apart=True)
+                staying = self.graph.Concat(staying, mean, axis=1)
+            return self._as("apart", staying, values.width)
 
         return kept(hidden), kept(mixed)
 
@@ -738,86 +675,71 @@ class OnnxOperations(Operations):
         graph, n = self.graph, state.texts.n_real
 
         def of_texts(values: Symbol, texts: Symbol | None) -> Symbol:
-            return values if texts is None else graph.add("Gather", values, texts)
+            return values if texts is None else graph.Gather(values, texts)
 
         states = [graph.slice(self.apart(state.hidden), 0, n, axis=1)]
         origins = [graph.slice(state.origin, 0, n, axis=1)]
         for removed in state.removed:
             states.append(of_texts(removed.hidden, removed.texts))
             origins.append(of_texts(removed.origin, removed.texts))
-        places = graph.add("Concat", *origins, axis=1)  # (text, piece)
+        places = graph.Concat(*origins, axis=1)  # (text, piece)
         # the piece that stands at 0, 1, 2, …
-        _, order = graph.add_several("TopK", places, self.n_pieces, n_outputs=2, largest=0)
-        hidden = self._gather(graph.add("Concat", *states, axis=1), order)
-        hidden = self._of_width(hidden, self.encoder.spec.width, apart=True)
-        return replace(state, hidden=hidden, texts=state.whole)
+        _, order = graph.top(places, self.n_pieces, largest=0)
+        hidden = self._gather(graph.Concat(*states, axis=1), order)
+        return replace(state, hidden=self._as("apart", hidden), texts=state.whole)
 
     def keep_texts(self, encoder: Encoder, state: State, stays: Symbol) -> State:
         """stays: the places of the texts that stay. States of removed pieces are gathered once, at
         the end.
         """
-        graph, hidden = self.graph, self.apart(state.hidden)
-        self.n = graph.add("Shape", stays)
-        owners: dict[str, Symbol] = {"": stays}
+        self.n = self.graph.Shape(stays)
 
-        def kept(values: Symbol) -> Symbol:
-            return graph.add("Gather", values, stays)
+        def kept(values: Any) -> Any:
+            return None if values is None else self.graph.Gather(values, stays)
 
         def still(removed: Removed) -> Removed:
-            name = "" if removed.texts is None else removed.texts.name
-            if removed.texts is not None and name not in owners:
-                owners[name] = kept(removed.texts)
-            return replace(removed, texts=owners[name])
+            return replace(removed, texts=stays if removed.texts is None else kept(removed.texts))
 
         heads, origin = state.heads, state.origin
         if heads is not None:
-            used = None if heads.used is None else kept(heads.used)
-            heads = HeadsLeft(kept(heads.importance), heads.n, used)
-        context = state.context
-        if origin is not None and self._moves:
+            heads = HeadsLeft(kept(heads.importance), heads.n, kept(heads.used))
+        if self._moves:  # until then pieces stand alike in all texts
             origin = kept(origin)
-            context = Places(self, origin)
-        importance = state.importance
-        # before the first piece leaves it may be the same for all texts
         return replace(
             state,
-            hidden=self._of_width(kept(hidden), encoder.spec.width, apart=True),
+            hidden=self._as("apart", kept(self.apart(state.hidden))),
             origin=origin,
-            importance=None if importance is None else kept(importance),
+            importance=kept(state.importance),
             heads=heads,
             removed=None if state.removed is None else tuple(map(still, state.removed)),
-            context=context,
+            context=origin,
         )
 
     # What heads read of a text
 
     def first_pieces(self, hidden: Symbol, texts: Group) -> Symbol:
-        if hidden.first is None:
-            apart = self.apart(hidden)
-            first = self.graph.slice(apart, 0, 1, axis=1)
-            hidden.first = self._vector(self._of_width(first, self._width(apart), apart=True))
-        return hidden.first
+        return self._as("vector", self.graph.slice(self.apart(hidden), 0, 1, axis=1))
 
     def firsts(self, texts: Group) -> tuple[Group, None]:
         return Group((1,), (1,)), None
 
     def mean_by_text(self, hidden: Symbol, texts: Group) -> Symbol:
         pieces = self.apart(hidden)
-        n = self.graph.add("Shape", pieces, start=1, end=2)
-        return self._vector(self._sum_pieces(pieces, n) / self.graph.cast(n, np.float32))
+        n = self.graph.Shape(pieces, start=1, end=2)
+        mean = self._sum_pieces(pieces, n) / self.graph.cast(n, np.float32)
+        return self._as("vector", mean)
 
     def neighbours(self, hidden: Symbol, texts: Group) -> Symbol:
         graph, pieces = self.graph, self.apart(hidden)
-        width = self._width(pieces)
-        padded = graph.add("Pad", pieces, (1, 1), "", (1,))  # (text, 1 + piece + 1, width)
+        padded = graph.Pad(pieces, (1, 1), "", (1,))  # (text, 1 + piece + 1, width)
         before = graph.slice(padded, 0, -2, axis=1)
         after = graph.slice(padded, 2, None, axis=1)
-        joined = graph.add("Concat", before, pieces, after, axis=2)
-        return self._of_width(joined, 3 * width, apart=True)
+        joined = graph.Concat(before, pieces, after, axis=2)
+        return self._as("apart", joined, 3 * self.encoder.spec.width)
 
     def read_both_ways(self, lstm: nn.LSTM, hidden: Symbol, texts: Group) -> Symbol:
         graph = self.graph
-        steps = graph.add("Transpose", self.apart(hidden), perm=[1, 0, 2])  # (piece, text, width)
+        steps = graph.Transpose(self.apart(hidden), perm=[1, 0, 2])  # (piece, text, width)
         first = graph.slice(steps, 0, 1)
         states = []
         for read, direction, suffix in ((first, "forward", ""), (steps, "reverse", "_reverse")):
@@ -825,39 +747,38 @@ class OnnxOperations(Operations):
             weights = (*gates[:2], np.concatenate(gates[2:]))
             attributes: dict[str, Any] = {"hidden_size": lstm.hidden_size, "direction": direction}
             inputs = (read, *(one[None] for one in weights))
-            _, last = graph.add_several("LSTM", *inputs, n_outputs=2, **attributes)
-            states.append(graph.add("Reshape", last, (-1, lstm.hidden_size)))
-        return self._vector(graph.add("Concat", *states, axis=1))
+            _, last = graph.several("LSTM", *inputs, n_outputs=2, **attributes)
+            states.append(graph.Reshape(last, (-1, lstm.hidden_size)))
+        return self._as("vector", graph.Concat(*states, axis=1))
 
     # Arithmetic
 
     def take(self, values: Any, places: Any, axis: int = 0) -> Symbol:
-        return self.graph.add("Gather", values, places, axis=axis)
+        return self.graph.Gather(values, places, axis=axis)
 
     def concat(self, *values: Symbol) -> Symbol:
-        if all(value.is_vector for value in values):
-            joined = self.graph.add("Concat", *map(self._column, values), axis=1)
-            return self._vector(joined, joined)
-        return self.graph.add("Concat", *values, axis=-1)
+        if all(value.layout in ("vector", "column") for value in values):
+            return self._as("column", self.graph.Concat(*map(self._column, values), axis=1))
+        return self.graph.Concat(*values, axis=-1)
 
     def dot(self, x: Symbol, vector: Tensor) -> Symbol:
         """(text, piece)"""
         return self.apart(x) @ as_array(vector)
 
     def exp(self, x: Symbol) -> Symbol:
-        return self.graph.add("Exp", x)
+        return self.graph.Exp(x)
 
     def log(self, x: Symbol) -> Symbol:
-        return self.graph.add("Log", x)
+        return self.graph.Log(x)
 
     def tanh(self, x: Symbol) -> Symbol:
-        return self.graph.add("Tanh", x)
+        return self.graph.Tanh(x)
 
     def sum(self, x: Symbol) -> Symbol:
-        return self.graph.add("ReduceSum", x, (-1,), keepdims=1)
+        return self.graph.ReduceSum(x, (-1,), keepdims=1)
 
     def largest(self, x: Symbol) -> Symbol:
-        return self.graph.add("ReduceMax", x, (-1,), keepdims=1)
+        return self.graph.ReduceMax(x, (-1,), keepdims=1)
 
     def where(self, chosen: Symbol, x: Any, otherwise: Any) -> Symbol:
         """Where all keys are live, something is chosen in every row."""
@@ -865,11 +786,11 @@ class OnnxOperations(Operations):
             return x
         if isinstance(otherwise, Live):  # ONNX Runtime chooses between numbers alone
             x, otherwise = (self.graph.cast(one, np.float32) for one in (x, otherwise))
-            return self.graph.add("Where", chosen, x, otherwise) > 0.5
-        return self.graph.add("Where", chosen, x, otherwise)
+            return self.graph.Where(chosen, x, otherwise) > 0.5
+        return self.graph.Where(chosen, x, otherwise)
 
     def both(self, a: Symbol, b: Any) -> Symbol:
-        return a if isinstance(b, AllLive) else self.graph.add("And", a, b)
+        return a if isinstance(b, AllLive) else self.graph.And(a, b)
 
     def any(self, x: Symbol) -> Symbol:
         return self.largest(self.graph.cast(x, np.float32)) > 0.5
@@ -891,15 +812,15 @@ def _entmax_round(graph: Graph, behind: Symbol, beta: NDArray[np.float64]) -> Gr
     reach, remaining = (Symbol(body, value.name) for value in body.inputs[2:])
     power, inverse = beta.astype(np.float32), (1 / beta).astype(np.float32)
     _, lower, total = _entmax_powers(body, behind, reach, beta)
-    norm = body.add("Pow", total, inverse)
+    norm = body.Pow(total, inverse)
     excess = reach * norm * inverse - 1.0
     step = excess * total * power / (norm * lower)
     moves = remaining > 0.0
     # one more step raises what is left to the power min(β, 2)
     close = (4 * _EPSILON ** (1 / np.minimum(beta, 2))).astype(np.float32)
-    next_reach = body.add("Where", moves, reach - step, reach)
-    next_remaining = body.add("Where", moves, excess - close, remaining)
-    unsettled = body.add("ReduceMax", next_remaining, keepdims=0) > 0.0
+    next_reach = body.Where(moves, reach - step, reach)
+    next_remaining = body.Where(moves, excess - close, remaining)
+    unsettled = body.ReduceMax(next_remaining, keepdims=0) > 0.0
     body.outputs = [
         Value(unsettled.name, np.bool_, ()),
         Value(next_reach.name, np.float32, rows),
@@ -912,16 +833,16 @@ def _entmax_powers(
     graph: Graph, behind: Symbol, reach: Symbol, beta: NDArray[np.float64]
 ) -> tuple[Symbol, Symbol, Symbol]:
     """v^β (text, attention_head, query, key), B and A, (text, attention_head, query, 1) each."""
-    v = graph.add("Relu", graph.add("Div", behind, reach) + 1.0)
+    v = graph.Relu(graph.Div(behind, reach) + 1.0)
     if (beta == 2).all():
         lower = v  # α = 1.5 needs no logarithm
     elif (beta == 1).all():
-        lower = graph.add("Sign", v)
+        lower = graph.Sign(v)
     else:
-        logarithm = graph.add("Log", graph.add("Max", v, _TINY))
-        lower = graph.add("Exp", logarithm * (beta - 1).astype(np.float32))
+        logarithm = graph.Log(graph.Max(v, _TINY))
+        lower = graph.Exp(logarithm * (beta - 1).astype(np.float32))
     powers = lower * v
-    lower, total = (graph.add("ReduceSum", one, (-1,), keepdims=1) for one in (lower, powers))
+    lower, total = (graph.ReduceSum(one, (-1,), keepdims=1) for one in (lower, powers))
     return powers, lower, total
 
 

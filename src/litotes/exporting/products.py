@@ -54,7 +54,7 @@ class Float32(Products):
     def apply(self, rows: Symbol, layer: nn.Linear, *outputs: slice) -> list[Symbol]:
         weight, offset = as_array(layer.weight), _offset_of(layer)
         return [
-            self.graph.add("Gemm", rows, self.keep_weight(weight[part].T), offset[part])
+            self.graph.Gemm(rows, self.keep_weight(weight[part].T), offset[part])
             for part in outputs
         ]
 
@@ -63,7 +63,7 @@ class Float32(Products):
         return self.graph.constant(weight)
 
     def look_up(self, table: Tensor, places: Symbol) -> Symbol:
-        return self.graph.add("Gather", as_array(table), places)
+        return self.graph.Gather(as_array(table), places)
 
 
 class Int16(Float32):
@@ -83,8 +83,8 @@ class Int16(Float32):
 
     def look_up(self, table: Tensor, places: Symbol) -> Symbol:
         numbers, steps = _to_int16(as_array(table), axis=1)  # (entry, width), (entry, 1)
-        narrow = self.graph.add("Gather", numbers, places)
-        return self.graph.cast(narrow, np.float32) * self.graph.add("Gather", steps, places)
+        narrow = self.graph.Gather(numbers, places)
+        return self.graph.cast(narrow, np.float32) * self.graph.Gather(steps, places)
 
 
 class Int8(Products):
@@ -104,22 +104,22 @@ class Int8(Products):
         if (factors > 1).any():
             rows, weight, inputs = rows * (1 / factors), weight * factors, inputs.divide(factors)
         scale, zero = inputs.steps()
-        quantised = self.graph.add("QuantizeLinear", rows, scale, zero)
+        quantised = self.graph.QuantizeLinear(rows, scale, zero)
         products = []
         for part in outputs:
             # (output, input), (output, 1)
             steps, scales = round_weights(weight[part], inputs.covariance)
             corrected = offset[part] + (weight[part] - steps * scales) @ inputs.mean
             rest = (scale, scales[:, 0], zero, "", corrected)
-            products.append(self.graph.add("MatMulIntegerToFloat", quantised, steps.T, *rest))
+            products.append(self.graph.MatMulIntegerToFloat(quantised, steps.T, *rest))
         return products
 
     def look_up(self, table: Tensor, places: Symbol) -> Symbol:
         rows = as_array(table)
         # (entry, width), (entry, 1)
         steps, scales = quantise(rows, np.abs(rows).max(1, keepdims=True), HIGHEST_IN_TABLE)
-        narrow = self.graph.add("Gather", steps, places)
-        return self.graph.cast(narrow, np.float32) * self.graph.add("Gather", scales, places)
+        narrow = self.graph.Gather(steps, places)
+        return self.graph.cast(narrow, np.float32) * self.graph.Gather(scales, places)
 
 
 def _to_int16(weight: Array, *, axis: int) -> tuple[NDArray[np.int16], Array]:

@@ -42,30 +42,6 @@ _GELU_IS_LINEAR = 6.0
 """From here on GELU(x) = x in float32."""
 
 
-_ROBERTA = ("classifier.dense", "classifier.out_proj", "tanh")
-_CLASSIFIERS = {
-    "bert": ("bert.pooler.dense", "classifier", "tanh"),
-    "roberta": _ROBERTA,
-    "xlm-roberta": _ROBERTA,
-    "distilbert": ("pre_classifier", "classifier", "relu"),
-    "electra": ("classifier.dense", "classifier.out_proj", "gelu"),
-    "albert": ("albert.pooler", "classifier", "tanh"),
-    "mpnet": _ROBERTA,
-    "deberta-v2": ("pooler.dense", "classifier", "gelu"),
-    "modernbert": ("head.dense", "classifier", "norm"),
-}
-"""The two layers of a family's classifier, and the activation between them."""
-
-_CONFIGS: dict[str, dict[str, Any]] = {
-    "modernbert": {
-        "classifier_activation": "linear",
-        "classifier_bias": True,
-        "classifier_pooling": "cls",
-    }
-}
-"""What the classifier of a family asks of its `config.json`."""
-
-
 def export_to_transformers(folder: ModelFolder, out: Path) -> None:
     """Writes the folder `out`, or says why `transformers` cannot compute this model."""
     if folder.parts:
@@ -124,7 +100,7 @@ def _check_shape(model: Model) -> Task:
 def _tensors(model: Model, task: Task) -> dict[str, Tensor]:
     encoder = model.classifier.encoder
     prefix = FAMILIES[encoder.spec.family].prefix
-    inner_name, output_name, activation = _CLASSIFIERS[encoder.spec.family]
+    inner_name, output_name, activation = FAMILIES[encoder.spec.family].classifier
     tensors = {f"{prefix}{name}": tensor for name, tensor in to_family_tensors(encoder).items()}
     heads: Any = model.classifier.heads
     output: nn.Linear = heads[task.name].output
@@ -179,7 +155,7 @@ def _config(model: Model, task: Task) -> dict[str, Any]:
     kind = "multi_label" if task.multi_label else "single_label"
     return (
         config_from_spec(spec)
-        | _CONFIGS.get(spec.family, {})
+        | FAMILIES[spec.family].classifier_config
         | {
             "architectures": [f"{architecture}ForSequenceClassification"],
             "id2label": {str(number): label for number, label in enumerate(labels)},
