@@ -29,6 +29,75 @@ SIZES = {
     "inner_width": 40,
     "n_positions": 514,
 }
+SHARES = [0.9, 0.6, 0.3]
+PRUNED: dict[str, dict[str, Any]] = {
+    "none": {},
+    "authors": {"pruning": "cascade"},
+    "value": {"pruning": "cascade", "pruning_options": {"schedule": SHARES, "importance": "value"}},
+    "few": {
+        "pruning": "cascade",
+        "pruning_options": {"schedule": "geometric", "final": 0.05, "final_heads": 0.3},
+    },
+    "restored": {"pruning": "learned"},
+    "scorer": {
+        "pruning": "learned",
+        "pruning_options": {"shares": SHARES, "importance": "scorer", "restore": False},
+    },
+    "fused": {
+        "pruning": "cascade",
+        "pruning_options": {"schedule": SHARES, "fuse": True, "final_heads": 0.5},
+    },
+    "fused and restored": {
+        "pruning": "learned",
+        "pruning_options": {"shares": SHARES, "fuse": True, "importance": "value"},
+    },
+    "at once": {"pruning": "cascade", "pruning_options": {"schedule": [1.0, 0.4, 0.4]}},
+}
+KINDS: dict[str, dict[str, Any]] = {
+    "bert": {"family": "bert"},
+    "roberta": {"family": "roberta", "n_segments": 1, "first_position": 2},
+    "xlm-roberta": {
+        "family": "xlm-roberta",
+        "n_segments": 1,
+        "first_position": 2,
+        "activation": "relu",
+    },
+    "distilbert": {"family": "distilbert", "n_segments": 0, "activation": "silu"},
+    "electra": {"family": "electra", "embedding_width": 16, "has_projection": True},
+    "albert": {
+        "family": "albert",
+        "embedding_width": 16,
+        "has_projection": True,
+        "n_layer_groups": 1,
+        "group_size": 1,
+        "activation": "gelu_new",
+    },
+    "mpnet": {"family": "mpnet", "n_segments": 0, "first_position": 2, "n_relative_buckets": 32},
+    "deberta-v2": {
+        "family": "deberta-v2",
+        "n_segments": 0,
+        "has_positions": False,
+        "position_terms": ("c2p", "p2c"),
+        "n_distance_buckets": 32,
+        "farthest": 300,
+        "distance_norm": "layer_norm",
+        "shares_projections": True,
+    },
+    "modernbert": {
+        "family": "modernbert",
+        "n_segments": 0,
+        "has_positions": False,
+        "rotary_base": 160.0,
+        "local_rotary_base": 10.0,
+        "window": 12,
+        "global_every": 2,
+        "is_gated": True,
+        "norm_first": True,
+        "attention_bias": False,
+        "feed_forward_bias": False,
+        "norm_bias": False,
+    },
+}
 SPEC = EncoderSpec("bert", **SIZES, n_segments=2)
 SENTIMENT = Task("sentiment", ("negative", "neutral", "positive"))
 SARCASM = Task("sarcasm", ("literal", "sarcastic"))

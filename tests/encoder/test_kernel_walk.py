@@ -105,17 +105,13 @@ def make_batch() -> Batch:
     return Batch(pieces.to(DEVICE), segments.to(DEVICE), Layout.of(LENGTHS, DEVICE))
 
 
-def walk(encoder: Encoder, batch: Batch, *, firsts_only: bool, in_bucket: bool) -> torch.Tensor:
+def walk_in_bucket(encoder: Encoder, batch: Batch) -> torch.Tensor:
     """Hidden states of the texts alone, by the kernels."""
-    options = route_options(encoder, firsts_only=firsts_only, trains=False)
-    if in_bucket:
-        plan = RoutePlan.for_bucket(options, Sizes(72, 4, 64))
-    else:
-        plan = RoutePlan.for_texts(options, LENGTHS)
+    options = route_options(encoder, firsts_only=False, trains=False)
+    plan = RoutePlan.for_bucket(options, Sizes(72, 4, 64))
     numbers = np.empty(plan.n_numbers, np.int32)
-    lengths = np.array(LENGTHS, np.int32)
     as_numbers = [part.cpu().numpy().astype(np.int32) for part in (batch.pieces, batch.segments)]
-    plan.write(*as_numbers, lengths, numbers)
+    plan.write(*as_numbers, np.array(LENGTHS, np.int32), numbers)
     route = plan.read(torch.from_numpy(numbers).to(DEVICE))
     with torch.inference_mode():
         walked = walk_route(encoder, TritonOperations(route, fused=True))
@@ -123,14 +119,19 @@ def walk(encoder: Encoder, batch: Batch, *, firsts_only: bool, in_bucket: bool) 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("firsts_only", "in_bucket"), [(False, True), (True, False)])
-def test_walks_as_the_encoder_does(kind: str, firsts_only: bool, in_bucket: bool) -> None:
+def test_walks_as_the_encoder_does(kind: str) -> None:
+    """In a bucket, and batch by batch for heads that read the first piece alone."""
     encoder, batch = make_encoder(**KINDS[kind]), make_batch()
     assert has_kernels(encoder)
     with torch.inference_mode():
-        expected = encoder(batch, firsts_only=firsts_only).hidden
-    hidden = walk(encoder, batch, firsts_only=firsts_only, in_bucket=in_bucket)
-    torch.testing.assert_close(hidden, expected, atol=1e-4, rtol=1e-4)
+        whole, expected = encoder(batch), encoder(batch, firsts_only=True)
+    found = walk_in_bucket(encoder, batch)
+    torch.testing.assert_close(found, whole.hidden, atol=1e-4, rtol=1e-4)
+    with torch.no_grad():
+        firsts = encode_on_device(encoder, batch, firsts_only=True)
+    torch.testing.assert_close(firsts.hidden, expected.hidden, atol=1e-4, rtol=1e-4)
+    assert firsts.layout.lengths == expected.layout.lengths
+    assert torch.equal(firsts.origin, expected.origin)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +152,7 @@ def test_rows_are_gathered_early_or_late(
     encoder, batch = make_encoder(**KINDS["value"]), make_batch()
     with torch.inference_mode():
         expected = encoder(batch).hidden
-    hidden = walk(encoder, batch, firsts_only=False, in_bucket=True)
+    hidden = walk_in_bucket(encoder, batch)
     torch.testing.assert_close(hidden, expected, atol=1e-4, rtol=1e-4)
 
 
@@ -206,13 +207,10 @@ def test_affinities_are_halves_where_autocast_makes_them() -> None:
         assert route_options(encoder, firsts_only=False, trains=True).halves
         assert route_options(biased, firsts_only=False, trains=False).halves
         assert not route_options(biased, firsts_only=False, trains=True).halves
-
-
-def test_powers_are_halves_in_bfloat16_alone() -> None:
-    """float16 tells ten times as much as rows of powers then would."""
-    encoder = make_encoder(weighting="entmax", weighting_options={"alpha": "learned"})
+    # float16 tells ten times as much as rows of powers then would
+    powers = make_encoder(weighting="entmax", weighting_options={"alpha": "learned"})
     for dtype, halves in ((torch.bfloat16, True), (torch.float16, False)):
-        options = route_options(encoder.to(dtype), firsts_only=False, trains=False)
+        options = route_options(powers.to(dtype), firsts_only=False, trains=False)
         assert options.halves == halves
 
 
@@ -224,21 +222,6 @@ TASKS = [Task("mood", ("bad", "good")), Task("irony", ("no", "yes"))]
 @pytest.fixture
 def with_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encoding_by, "kernels_wanted", lambda device: True)
-
-
-def assert_same(found: Encoding, expected: Encoding) -> None:
-    torch.testing.assert_close(found.hidden, expected.hidden, atol=1e-4, rtol=1e-4)
-    assert found.layout.lengths == expected.layout.lengths
-    assert torch.equal(found.origin, expected.origin)
-
-
-@pytest.mark.parametrize("kind", ["dense", "cascade", "fuse", "fuse and restore"])
-@pytest.mark.parametrize("firsts_only", [False, True])
-def test_encodes_as_the_encoder_does(kind: str, firsts_only: bool) -> None:
-    encoder, batch = make_encoder(**KINDS[kind]), make_batch()
-    with torch.no_grad():
-        expected = encoder(batch, firsts_only=firsts_only)
-        assert_same(encode_on_device(encoder, batch, firsts_only=firsts_only), expected)
 
 
 @pytest.mark.usefixtures("with_kernels")

@@ -91,20 +91,16 @@ def test_compacted_equals_the_other_heads_set_to_zero(
     assert [block.attention.qkv.weight.shape[0] for block in small.blocks] == [96, 24, 48]
 
 
-def test_more_heads_can_be_removed_later() -> None:
-    encoder, batch = encoder_of(), some_texts()
-    at_once = keep_heads(encoder, [[1], [2], [3]])
-    in_turn = keep_heads(keep_heads(encoder, [[0, 1], [2, 3], [1, 3]]), [[1], [2], [3]])
-    torch.testing.assert_close(in_turn(batch).hidden, at_once(batch).hidden)
-
-
 @pytest.mark.parametrize("family", sorted(FAMILIES))
-def test_compacted_weights_are_saved_and_loaded_under_the_familys_names(family: str) -> None:
-    small, batch = keep_heads(encoder_of(family), KEPT), some_texts()
+def test_compacted_weights_are_saved_and_can_lose_more_heads_later(family: str) -> None:
+    whole, batch = encoder_of(family), some_texts()
+    small = keep_heads(whole, KEPT)
     again = Encoder(EncoderSpec(**small.spec.as_json()))
     load_family_tensors(again, to_family_tensors(small), "test")
     torch.testing.assert_close(again.eval()(batch).hidden, small(batch).hidden)
     assert not small.spec.is_plain
+    at_once, in_turn = (keep_heads(one, [[1], [2], [3]]) for one in (whole, small))
+    torch.testing.assert_close(in_turn(batch).hidden, at_once(batch).hidden)
 
 
 @pytest.mark.parametrize(
@@ -127,23 +123,18 @@ def test_a_pruning_by_text_does_not_go_with_heads_gone_for_good() -> None:
 
 def test_rebuilt_keeps_the_weights_and_changes_the_seam() -> None:
     encoder, batch = encoder_of(), some_texts()
-    pruned = rebuild_encoder(
-        encoder,
-        pruning="learned",
-        pruning_options={"shares": [0.5, 0.5, 0.5], "importance": "scorer", "restore": False},
+    options = {"shares": [0.5, 0.5, 0.5], "importance": "scorer", "restore": False}
+    pruned, other = (
+        rebuild_encoder(encoder, pruning="learned", pruning_options=options) for _ in range(2)
     )
     assert pruned(batch).layout.n_pieces < encoder(batch).layout.n_pieces
     back = rebuild_encoder(pruned, pruning="none", pruning_options={})
     torch.testing.assert_close(back(batch).hidden, encoder(batch).hidden)
-
-
-def test_what_a_pruning_learned_is_saved() -> None:
-    options = {"importance": "scorer"}
-    encoder = rebuild_encoder(encoder_of(), pruning="learned", pruning_options=options)
-    torch.nn.init.normal_(encoder.pruning.scorers.weight)
-    other = rebuild_encoder(encoder_of(), pruning="learned", pruning_options=options)
-    load_extra_tensors(other, extra_tensors(encoder))
-    assert torch.equal(other.pruning.scorers.weight, encoder.pruning.scorers.weight)
+    torch.nn.init.normal_(pruned.pruning.scorers.weight)
+    load_extra_tensors(other, extra_tensors(pruned))  # what a pruning learned is saved
+    assert torch.equal(other.pruning.scorers.weight, pruned.pruning.scorers.weight)
+    with pytest.raises(UserError, match=r"encoder\.pruning\.scorers\.weight"):
+        load_extra_tensors(other, {})
 
 
 # Fewer layers, fewer columns

@@ -43,41 +43,33 @@ def tokenizer(tiny: pretrained.Pretrained) -> PieceTokenizer:
 
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("pair", [None, "the queue is, well, bad"])
-def test_read_gives_the_pieces_that_encode_gives(
+def test_read_gives_what_encode_gives_and_words_stand_where_they_say(
     tokenizer: PieceTokenizer, text: str, pair: str | None
 ) -> None:
     (read,) = tokenizer.read([text], [pair])
     assert read.pieces == tokenizer.encode([text], [pair])[0]
     assert len(read.written) == len(read.pieces.ids)
-    assert (read.text, read.pair) == (text, pair)
-
-
-@pytest.mark.parametrize("text", TEXTS)
-def test_words_stand_where_they_say(tokenizer: PieceTokenizer, text: str) -> None:
-    (read,) = tokenizer.read([text], ["the queue is, well, bad"])
     for word in read.words:
         whole = read.pair if word.is_pair else read.text
         assert whole is not None
-        assert whole[word.start : word.end] == word.written
-        assert word.written.strip() == word.written
+        assert whole[word.start : word.end] == word.written == word.written.strip()
     special = [place for place, word in enumerate(read.word_of()) if word is None]
-    assert [read.written[place] for place in special] == ["[CLS]", "[SEP]", "[SEP]"]
+    frame = ["[CLS]", "[SEP]", "[SEP]"] if pair else ["[CLS]", "[SEP]"]
+    assert [read.written[place] for place in special] == frame
     places = [place for word in read.words for place in word.pieces]
     assert places == sorted(set(places))  # in order, none twice
-    assert any(word.is_pair for word in read.words)
+    assert any(word.is_pair for word in read.words) == (pair is not None)
 
 
-def test_a_word_of_several_pieces_is_one_word(tokenizer: PieceTokenizer) -> None:
-    (read,) = tokenizer.read(["the Queues"])
-    word = read.words[1]
-    assert word.written == "Queues"
-    assert [read.written[piece] for piece in word.pieces] == ["queue", "##s"]
-
-
-def test_a_cut_text_has_the_words_that_were_read(tokenizer: PieceTokenizer) -> None:
-    (read,) = tokenizer.read(["the " * 200])
-    assert read.pieces.truncated
-    assert len(read.words) == tokenizer.max_pieces - 2
+def test_a_word_may_have_several_pieces_and_a_cut_text_has_the_words_that_were_read(
+    tokenizer: PieceTokenizer,
+) -> None:
+    several, cut = tokenizer.read(["the Queues", "the " * 200])
+    word = several.words[1]
+    assert (word.written, word.start, word.end) == ("Queues", 4, 10)
+    assert [several.written[piece] for piece in word.pieces] == ["queue", "##s"]
+    assert cut.pieces.truncated
+    assert len(cut.words) == tokenizer.max_pieces - 2
 
 
 def test_a_blank_before_a_word_is_not_a_part_of_it(tmp_path: Path) -> None:
@@ -103,28 +95,16 @@ def test_a_text_without_a_known_piece_is_unreadable(tokenizer: PieceTokenizer, t
     assert (both.unreadable, one.unreadable) == (True, False)
 
 
-@pytest.mark.parametrize("text", [*TEXTS, "!", "😀😀😀 a"])
-def test_one_known_piece_makes_a_text_readable(tokenizer: PieceTokenizer, text: str) -> None:
-    assert not tokenizer.encode([text])[0].unreadable
-
-
-def test_what_is_cut_off_does_not_count(tokenizer: PieceTokenizer) -> None:
-    (pieces,) = tokenizer.encode(["😀 " * 200 + "tea"])
-    assert (pieces.truncated, pieces.unreadable) == (True, True)
+def test_one_known_piece_that_is_read_makes_a_text_readable(tokenizer: PieceTokenizer) -> None:
+    known = tokenizer.encode([*TEXTS, "!", "😀😀😀 a"])
+    assert not any(text.unreadable for text in known)
+    (cut,) = tokenizer.encode(["😀 " * 200 + "tea"])
+    assert (cut.truncated, cut.unreadable) == (True, True)
 
 
 def saved(tokenizer: Tokenizer, folder: Path) -> PieceTokenizer:
     tokenizer.save(str(folder / "tokenizer.json"))
     return PieceTokenizer(folder / "tokenizer.json", max_pieces=10)
-
-
-def test_the_blank_of_sentencepiece_is_not_a_known_piece(tmp_path: Path) -> None:
-    scores = [("<pad>", 0.0), ("<unk>", 0.0), ("▁", -1.0), ("▁tea", -2.0)]
-    tokenizer = Tokenizer(models.Unigram(scores, unk_id=1))
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    pieces = saved(tokenizer, tmp_path).encode(["😀", "😀 😀", "😀 tea"])
-    assert pieces[0].ids == [2, 1]
-    assert [text.unreadable for text in pieces] == [True, True, False]
 
 
 def words_of(tokenizer: Tokenizer, folder: Path, text: str) -> list[tuple[str, int, list[str]]]:
@@ -173,24 +153,27 @@ def test_words_of_modernbert(tmp_path: Path) -> None:
     ]
 
 
-def test_special_pieces_that_a_text_writes_are_not_known_pieces(tmp_path: Path) -> None:
-    tokenizer = Tokenizer(models.WordLevel({"tea": 0, "[UNK]": 1}, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer.add_special_tokens(["[PAD]"])
-    tokenizer.add_tokens([AddedToken("@USER")])
-    pieces = saved(tokenizer, tmp_path).encode(["[PAD] coffee", "[PAD] tea", "@USER"])
+def test_what_says_nothing_is_not_a_known_piece(tmp_path: Path) -> None:
+    """Special pieces that a text writes, SentencePiece's blank, bytes of what cannot be seen."""
+    words = Tokenizer(models.WordLevel({"tea": 0, "[UNK]": 1}, unk_token="[UNK]"))
+    words.pre_tokenizer = pre_tokenizers.Whitespace()
+    words.add_special_tokens(["[PAD]"])
+    words.add_tokens([AddedToken("@USER")])
+    pieces = saved(words, tmp_path).encode(["[PAD] coffee", "[PAD] tea", "@USER"])
     assert pieces[0].ids == [2, 1]
     assert [text.unreadable for text in pieces] == [True, False, False]
-
-
-def test_a_vocabulary_of_bytes_knows_every_text_that_can_be_seen(tmp_path: Path) -> None:
+    scores = [("<pad>", 0.0), ("<unk>", 0.0), ("▁", -1.0), ("▁tea", -2.0)]
+    blanks = Tokenizer(models.Unigram(scores, unk_id=1))
+    blanks.pre_tokenizer = pre_tokenizers.Metaspace()
+    pieces = saved(blanks, tmp_path).encode(["😀", "😀 😀", "😀 tea"])
+    assert pieces[0].ids == [2, 1]
+    assert [text.unreadable for text in pieces] == [True, True, False]
     letters = {letter: n for n, letter in enumerate(pre_tokenizers.ByteLevel.alphabet())}
-    tokenizer = Tokenizer(models.BPE(letters, []))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    bytewise = saved(tokenizer, tmp_path)
-    assert not any(text.unreadable for text in bytewise.encode(["ქართული", "🫨", "?"]))
-    invisible = ["\u200b", "\ufe0f \u00ad", "\ue000", "\x01\x02"]
-    assert all(text.unreadable for text in bytewise.encode(invisible))
+    bytewise = Tokenizer(models.BPE(letters, []))
+    bytewise.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    texts = ["ქართული", "🫨", "?", "\u200b", "\ufe0f \u00ad", "\ue000", "\x01\x02"]
+    pieces = saved(bytewise, tmp_path).encode(texts)
+    assert [text.unreadable for text in pieces] == [False] * 3 + [True] * 4
 
 
 @pytest.mark.parametrize("kind", ["bert", "roberta"])
@@ -217,6 +200,8 @@ def test_whole_texts_are_not_cut_and_the_others_still_are(tokenizer: PieceTokeni
     (whole, nothing) = tokenizer.encode_whole(["tea " * 500, "\u200b"])
     assert len(whole.ids) == len(whole.continues) == 500
     assert (nothing.ids, nothing.continues) == ([], [])
+    with pytest.raises(TypeError):
+        tokenizer.encode_whole(["tea", None])  # type: ignore[list-item]
     assert len(tokenizer.encode(["tea " * 500])[0].ids) == tokenizer.max_pieces
 
 
@@ -245,12 +230,6 @@ def test_written_down_it_has_no_limit_and_never_loses_its_own(
         encoding.result()
     assert written == {without.to_str()}
     assert lengths == {max_pieces}
-
-
-def test_a_failure_leaves_the_limit_in_place(tokenizer: PieceTokenizer) -> None:
-    with pytest.raises(TypeError):
-        tokenizer.encode_whole(["tea", None])  # type: ignore[list-item]
-    assert len(tokenizer.encode(["tea " * 500])[0].ids) == tokenizer.max_pieces
 
 
 # Texts given as words, and texts longer than an encoder reads

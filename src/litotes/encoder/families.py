@@ -152,7 +152,7 @@ class Family:
     fixed: Mapping[str, Any]
     written: Mapping[str, Any]
     classifier: Sequence[str]
-    classifier_config: Mapping[str, Any]
+    classifier_config: dict[str, Any]
 
 
 def _read_families() -> tuple[dict[str, Family], dict[str, tuple[float, float]]]:
@@ -228,7 +228,8 @@ Config = Mapping[str, Any]
 
 def normalise_deberta(config: Config, where: str) -> Config:
     """DeBERTa-v2 and v3."""
-    width, n_heads = config.get("hidden_size"), config.get("num_attention_heads")
+    width: Any = config.get("hidden_size")
+    n_heads: Any = config.get("num_attention_heads")
     are_counts = isinstance(width, int) and isinstance(n_heads, int) and n_heads > 0
     supported = {
         "relative_attention": (True,),

@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from litotes.core.errors import UserError
-from litotes.core.json_text import load_json
+from litotes.core.json_text import read_json_table
 from litotes.core.registry import pick, unknown_name
 from litotes.core.storage import sha256_of, write_bytes, write_json, write_text
 from litotes.core.text import is_utf8, one_line
@@ -37,6 +37,7 @@ from litotes.encoder.fetching import (
     BUNDLED,
     FETCHABLE,
     NEEDED,
+    WEIGHTS,
     bundled_weights,
     describe_fetchable,
     fetch_snapshot,
@@ -49,43 +50,36 @@ from litotes.encoder.fetching import (
 from litotes.encoder.packing import pack
 from litotes.encoder.tokenizer import PieceTokenizer
 
+_AGAIN = "Download or save it again."
 _MOST_LAYERS = 1000  # some families use a layer's weights again
 _PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.h5", "*.msgpack")
 
 
 def weight_files(folder: Path) -> list[Path]:
     """The safetensors files of a folder, shards in order; pickled weights are refused."""
-    whole, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
-    if whole.is_file():
-        return [whole]
-    if index.is_file():
+    index = folder / "model.safetensors.index.json"
+    if index.is_file() and not (folder / WEIGHTS).is_file():
         return [folder / name for name in _shard_names(index)]
     pickled = sorted(path.name for pattern in _PICKLED for path in folder.glob(pattern))
-    if pickled:
+    if pickled and not (folder / WEIGHTS).is_file():
         raise UserError(
             f"{folder}: {pickled[0]} is a pickle (or the like), which can run code when it is"
             " opened; litotes reads safetensors only. Convert it on a machine you trust with"
             " `save_pretrained(…, safe_serialization=True)`."
         )
-    raise UserError(
-        f"{folder}: there is no model.safetensors. Give a folder with config.json,"
-        " model.safetensors and tokenizer.json."
-    )
+    return [_require(folder / WEIGHTS)]
 
 
 def _shard_names(index: Path) -> list[str]:
-    try:
-        names = sorted(set(load_json(index)["weight_map"].values()))
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise UserError(
-            f"{index}: not a list of shards ({error}). Download or save the model again."
-        ) from error
+    content = read_json_table(index, advice=_AGAIN)
+    shards = content.get("weight_map")
+    names = list(shards.values()) if isinstance(shards, dict) else [None]
+    # a shard elsewhere could be any file of the machine
     if any(not isinstance(name, str) or Path(name).name != name for name in names):
         raise UserError(
-            f"{index}: a shard lies outside the folder; litotes reads only files of the folder"
-            " itself."
+            f"{index}: not a list of shards in the folder itself; litotes reads no others. {_AGAIN}"
         )
-    return names
+    return sorted(set(names))
 
 
 def read_tensors(file: Path, content: bytes | None = None) -> dict[str, Tensor]:
@@ -100,13 +94,11 @@ def read_tensors(file: Path, content: bytes | None = None) -> dict[str, Tensor]:
             names = tensors.keys()
             return {name: tensors.get_tensor(name) for name in names}
     except (SafetensorError, OSError) as error:
-        if not is_utf8(str(file)):
-            raise UserError(
-                f"{file}: not readable, since its path is not UTF-8. Rename it."
-            ) from error
-        raise UserError(
-            f"{file}: not a whole safetensors file ({error}). Download or save it again."
-        ) from error
+        if is_utf8(str(file)):
+            reason = f"not a whole safetensors file ({error}). {_AGAIN}"
+        else:
+            reason = "not readable, since its path is not UTF-8. Rename it."
+        raise UserError(f"{file}: {reason}") from error
 
 
 class _SkipInitialisation(TorchFunctionMode):
@@ -177,39 +169,37 @@ def to_family_tensors(encoder: Encoder) -> dict[str, Tensor]:
 
 def extra_tensors(encoder: Encoder) -> dict[str, Tensor]:
     """Parameters of a weighting or a pruning, which no family has a name for, as `encoder.…`."""
-    named = {ours for ours, _ in weight_names(encoder.spec)}
-    tensors = {}
-    for name, tensor in encoder.state_dict().items():
-        if name not in named:
-            tensors[f"encoder.{name}"] = tensor.detach().cpu().clone()
-    return tensors
+    state = encoder.state_dict()
+    for ours, _ in weight_names(encoder.spec):
+        del state[ours]
+    return {f"encoder.{name}": tensor.detach().cpu().clone() for name, tensor in state.items()}
 
 
 def load_extra_tensors(encoder: Encoder, tensors: Mapping[str, Tensor]) -> None:
     """Copies `extra_tensors` back into the encoder; a missing one is an error."""
-    for name in extra_tensors(encoder):
-        if name not in tensors:
-            raise UserError(
-                f"The weight {name!r} is missing from model.safetensors. Copy the model folder"
-                " again, or train it again."
-            )
-        with torch.no_grad():
-            encoder.state_dict()[name.removeprefix("encoder.")].copy_(tensors[name])
+    wanted = extra_tensors(encoder).keys()
+    if missing := wanted - tensors.keys():
+        raise UserError(
+            f"The weight {min(missing)!r} is missing from model.safetensors. Copy the model folder"
+            " again, or train it again."
+        )
+    found = {name.removeprefix("encoder."): tensors[name] for name in wanted}
+    encoder.load_state_dict(found, strict=False)
 
 
 def normalise_names(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     """Names without a task model's prefix and without the gamma/beta of the oldest checkpoints."""
-    normalised = {}
-    for name, tensor in tensors.items():
-        name = name.removeprefix(prefix)
-        name = name.replace("LayerNorm.gamma", "LayerNorm.weight")
-        name = name.replace("LayerNorm.beta", "LayerNorm.bias")
-        normalised[name] = tensor
-    return normalised
+    return {
+        name.removeprefix(prefix)
+        .replace("LayerNorm.gamma", "LayerNorm.weight")
+        .replace("LayerNorm.beta", "LayerNorm.bias"): tensor
+        for name, tensor in tensors.items()
+    }
 
 
 _STEPS, _SIZE = "difference.steps.", "difference.size."
 _MOST = 127
+_TINIEST = torch.finfo(torch.float32).tiny
 
 
 def to_difference(tensors: Mapping[str, Tensor], base: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -229,40 +219,28 @@ def to_difference(tensors: Mapping[str, Tensor], base: Mapping[str, Tensor]) -> 
         if tensor.ndim != 2 or name not in base or base[name].shape != tensor.shape:
             result[name] = tensor
             continue
-        result[_SIZE + name], result[_STEPS + name] = _quantise(tensor - base[name])
+        moved = tensor - base[name]
+        size = (moved.abs().amax(1, keepdim=True) / _MOST).clamp_min(_TINIEST)  # (row, 1)
+        result[_SIZE + name], result[_STEPS + name] = size, (moved / size).round().to(torch.int8)
     return result
-
-
-def _quantise(moved: Tensor) -> tuple[Tensor, Tensor]:
-    """A step's size (row, 1), and how many of them. (row, column)"""
-    largest = moved.abs().amax(1, keepdim=True)
-    size = (largest / _MOST).clamp_min(torch.finfo(torch.float32).tiny)
-    return size, (moved / size).round().to(torch.int8)
 
 
 def from_difference(tensors: Mapping[str, Tensor], base: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The tensors as they were, to within half a step."""
-    whole, differences = {}, []
-    for key, tensor in tensors.items():
-        if key.startswith(_STEPS):
-            differences.append(key.removeprefix(_STEPS))
-        elif not key.startswith(_SIZE):
-            whole[key] = tensor
-    for name in differences:
-        steps, size, start = tensors[_STEPS + name], tensors.get(_SIZE + name), base.get(name)
-        if size is None or start is None or not _fits(steps, size, start):
+    whole = {name: one for name, one in tensors.items() if not name.startswith((_STEPS, _SIZE))}
+    for key in tensors.keys() - whole.keys():
+        name = key.removeprefix(_STEPS)
+        if name == key:
+            continue
+        steps, size, start = tensors[key], tensors.get(_SIZE + name), base.get(name)
+        fits = size is not None and start is not None and steps.shape == start.shape
+        if not fits or steps.dtype != torch.int8 or size.shape != (len(start), 1):
             raise UserError(
                 f"The difference of {name!r} does not fit the encoder it is taken from. Copy the"
                 " model folder again."
             )
         whole[name] = start + steps * size  # (row, column)
     return whole
-
-
-def _fits(steps: Tensor, size: Tensor, start: Tensor) -> bool:
-    if steps.dtype != torch.int8 or steps.shape != start.shape:
-        return False
-    return size.shape == (len(start), 1)
 
 
 _HUB_NAME = re.compile(r"^[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*@[A-Za-z0-9][\w./-]*$")
@@ -406,7 +384,7 @@ def choose_max_pieces(wanted: int | None, possible: int) -> int:
 
 def _read_spec(folder: Path) -> EncoderSpec:
     file = _require(folder / "config.json")
-    return spec_from_config(_read_json(file), str(file))
+    return spec_from_config(read_json_table(file, advice=_AGAIN), str(file))
 
 
 def read_tokenizer(
@@ -416,12 +394,16 @@ def read_tokenizer(
 
     content: of its file, if it has been read already.
     """
-    _check_is_fast(folder)
-    tokenizer = PieceTokenizer(
-        _require(folder / "tokenizer.json"),
-        max_pieces=choose_max_pieces(max_pieces, spec.max_pieces),
-        content=content,
-    )
+    file, max_pieces = folder / "tokenizer.json", choose_max_pieces(max_pieces, spec.max_pieces)
+    # DeBERTa-v3 was published like this
+    older = [name for name in _OLDER_TOKENIZERS if (folder / name).is_file()]
+    if older and not file.is_file():
+        raise UserError(
+            f"{folder}: there is a {older[0]} but no tokenizer.json. Write it once, where"
+            f" transformers is installed: AutoTokenizer.from_pretrained({str(folder)!r})"
+            f".save_pretrained({str(folder)!r})."
+        )
+    tokenizer = PieceTokenizer(_require(file), max_pieces=max_pieces, content=content)
     if tokenizer.n_vocabulary > spec.n_vocabulary:
         raise UserError(
             f"{folder}: tokenizer.json knows {tokenizer.n_vocabulary} pieces, the encoder"
@@ -432,23 +414,11 @@ def read_tokenizer(
 
 def _check_hash(name: str, file: Path, sha256: str, found: str) -> None:
     if found != sha256:
-        again = f"Run `litotes encoders get {name}`"
-        if name in BUNDLED and installed_folder(name) is not None:
-            again = "Reinstall the package"
+        is_installed = name in BUNDLED and installed_folder(name) is not None
+        again = "Reinstall the package" if is_installed else f"Run `litotes encoders get {name}`"
         raise UserError(
             f"{file}: its sha256 is {found}, expected {sha256}. {again}; the file is damaged or was"
             " replaced."
-        )
-
-
-def _check_is_fast(folder: Path) -> None:
-    """Refuses a folder whose tokenizer is in an older form alone, as DeBERTa-v3 was published."""
-    older = [name for name in _OLDER_TOKENIZERS if (folder / name).is_file()]
-    if older and not (folder / "tokenizer.json").is_file():
-        raise UserError(
-            f"{folder}: there is a {older[0]} but no tokenizer.json. Write it once, where"
-            f" transformers is installed: AutoTokenizer.from_pretrained({str(folder)!r})"
-            f".save_pretrained({str(folder)!r})."
         )
 
 
@@ -461,16 +431,6 @@ def _require(file: Path) -> Path:
     return file
 
 
-def _read_json(file: Path) -> dict[str, object]:
-    try:
-        content = load_json(file)
-    except ValueError as error:
-        raise UserError(f"{file}: not readable as JSON ({error}).") from error
-    if not isinstance(content, dict):
-        raise UserError(f"{file}: expected a JSON object.")
-    return content
-
-
 # Encoders that have a name: which are on this machine, and whether they are whole
 
 SENTENCE = "Lovely queue, I only aged a year in it."
@@ -478,19 +438,17 @@ SENTENCE = "Lovely queue, I only aged a year in it."
 
 def named_encoders() -> list[dict[str, Any]]:
     """What can be named in a recipe; `folder` is None where it was not fetched."""
-    found = []
-    for name, wanted in FETCHABLE.items():
-        folder = find_folder(name)
-        found.append(
-            {
-                "name": name,
-                "folder": None if folder is None else str(folder),
-                "download_bytes": wanted.n_download,
-                "hub": f"{wanted.hub_name}@{wanted.revision or 'REVISION'}",
-                "about": describe_fetchable(name),
-            }
-        )
-    return found
+    folders = {name: find_folder(name) for name in FETCHABLE}
+    return [
+        {
+            "name": name,
+            "folder": None if folder is None else str(folder),
+            "download_bytes": FETCHABLE[name].n_download,
+            "hub": f"{FETCHABLE[name].hub_name}@{FETCHABLE[name].revision or 'REVISION'}",
+            "about": describe_fetchable(name),
+        }
+        for name, folder in folders.items()
+    ]
 
 
 def is_here(name: str) -> bool:

@@ -43,9 +43,9 @@ def rebuild_encoder(encoder: Encoder, **choices: Any) -> Encoder:
 def _refill(encoder: Encoder, state: Mapping[str, Tensor], **choices: Any) -> Encoder:
     """An encoder of the same kind but for some choices, with what it knows of these weights."""
     fresh = Encoder(replace(encoder.spec, **choices)).to(encoder.device)
-    names = fresh.state_dict().keys()
-    known = {name: tensor for name, tensor in state.items() if name in names}
-    fresh.load_state_dict(known, strict=False)
+    fresh.load_state_dict(
+        {name: state[name] for name in fresh.state_dict() if name in state}, strict=False
+    )
     return fresh.train(encoder.training)
 
 
@@ -67,10 +67,9 @@ def _take(tensor: Tensor, axes: Sequence[str], places: Places, n_heads: int) -> 
 
 def _part_of(name: str) -> tuple[int | None, str]:
     """The number of the block that a weight belongs to, if any, and its name without it."""
-    if not name.startswith("blocks."):
-        return None, name
-    number, _, part = name.removeprefix("blocks.").partition(".")
-    return int(number), part
+    head, _, rest = name.partition(".")
+    number, _, part = rest.partition(".")
+    return (int(number), part) if head == "blocks" else (None, name)
 
 
 def keep_heads(encoder: Encoder, heads_kept: Sequence[Sequence[int]]) -> Encoder:
@@ -85,26 +84,23 @@ def keep_heads(encoder: Encoder, heads_kept: Sequence[Sequence[int]]) -> Encoder
             f"heads_kept names the heads of {len(heads_kept)} blocks, the encoder has"
             f" {spec.n_blocks}."
         )
-    places: list[Places] = []
+    state = dict(encoder.state_dict())
     for block, kept in enumerate(heads_kept):
         present = list(spec.heads_of(block))
         if not kept or not set(kept) <= set(present):
             raise UserError(
                 f"Block {block} has the attention heads {present}; it cannot keep {list(kept)}."
             )
-        chosen = [present.index(head) for head in sorted(kept)]
-        places.append({"head": torch.tensor(chosen, device=encoder.device)})
-    state = dict(encoder.state_dict())
-    for name, tensor in state.items():
-        block_number, part = _part_of(name)
-        if block_number is None:
-            continue
-        n_heads = len(spec.heads_of(block_number))
-        axes = AXES.get(part.rpartition(".")[0], ())
-        # a weighting's numbers, one for each attention head
-        if part.startswith("attention.weighting.") and tensor.shape[:1] == (n_heads,):
-            axes = ("head",)
-        state[name] = _take(tensor, axes, places[block_number], n_heads)
+        places = [present.index(head) for head in sorted(kept)]
+        chosen = {"head": torch.tensor(places, device=encoder.device)}
+        for name, tensor in state.items():
+            number, part = _part_of(name)
+            axes = AXES.get(part.rpartition(".")[0], ())
+            # a weighting's numbers, one for each attention head
+            if part.startswith("attention.weighting.") and len(tensor) == len(present):
+                axes = ("head",)
+            if number == block:
+                state[name] = _take(tensor, axes, chosen, len(present))
     return _refill(encoder, state, heads_kept=tuple(tuple(sorted(kept)) for kept in heads_kept))
 
 
@@ -151,10 +147,9 @@ def keep_layers(encoder: Encoder, layers: Sequence[int]) -> Encoder:
     state = {}
     for name, tensor in encoder.state_dict().items():
         block, part = _part_of(name)
-        if block is None:
-            state[name] = tensor
-        elif block in layers:
-            state[f"blocks.{list(layers).index(block)}.{part}"] = tensor
+        if block is None or block in layers:
+            new = name if block is None else f"blocks.{list(layers).index(block)}.{part}"
+            state[new] = tensor
     heads_kept = [spec.heads_kept[layer] for layer in layers] if spec.heads_kept else ()
     return _refill(encoder, state, n_layers=len(layers), heads_kept=heads_kept)
 
@@ -190,15 +185,14 @@ def narrow(encoder: Encoder, width: int) -> Encoder:
     if encoder.relative_bias is not None:
         # one bias for all blocks: they must keep the same heads
         head_uses = [torch.stack([use / use.sum() for use in head_uses]).sum(0)] * len(blocks)
-    kept: list[Places] = []
-    for block, use in zip(blocks, head_uses, strict=True):
-        kept.append(
-            {
-                "column": columns,
-                "head": _largest(use, choices["n_attention_heads"]),
-                "unit": _largest(_unit_use(block), choices["inner_width"]),
-            }
-        )
+    kept: list[Places] = [
+        {
+            "column": columns,
+            "head": _largest(use, choices["n_attention_heads"]),
+            "unit": _largest(_unit_use(block), choices["inner_width"]),
+        }
+        for block, use in zip(blocks, head_uses, strict=True)
+    ]
     state = {}
     for name, tensor in encoder.state_dict().items():
         number, part = _part_of(name)

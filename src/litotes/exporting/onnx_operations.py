@@ -692,6 +692,7 @@ class OnnxOperations(Operations):
         """stays: the places of the texts that stay. States of removed pieces are gathered once, at
         the end.
         """
+        hidden = self.apart(state.hidden)  # while there are as many texts as before
         self.n = self.graph.Shape(stays)
 
         def kept(values: Any) -> Any:
@@ -707,7 +708,7 @@ class OnnxOperations(Operations):
             origin = kept(origin)
         return replace(
             state,
-            hidden=self._as("apart", kept(self.apart(state.hidden))),
+            hidden=self._as("apart", kept(hidden)),
             origin=origin,
             importance=kept(state.importance),
             heads=heads,
