@@ -73,7 +73,7 @@ def weight_files(folder: Path) -> list[Path]:
 def _shard_names(index: Path) -> list[str]:
     content = read_json_table(index, advice=_AGAIN)
     shards = content.get("weight_map")
-    names = list(shards.values()) if isinstance(shards, dict) else [None]
+    names: list[Any] = list(shards.values()) if isinstance(shards, dict) else [None]
     # a shard elsewhere could be any file of the machine
     if any(not isinstance(name, str) or Path(name).name != name for name in names):
         raise UserError(
@@ -233,8 +233,12 @@ def from_difference(tensors: Mapping[str, Tensor], base: Mapping[str, Tensor]) -
         if name == key:
             continue
         steps, size, start = tensors[key], tensors.get(_SIZE + name), base.get(name)
-        fits = size is not None and start is not None and steps.shape == start.shape
-        if not fits or steps.dtype != torch.int8 or size.shape != (len(start), 1):
+        if (
+            size is None
+            or start is None
+            or steps.dtype != torch.int8
+            or (steps.shape, size.shape) != (start.shape, (len(start), 1))
+        ):
             raise UserError(
                 f"The difference of {name!r} does not fit the encoder it is taken from. Copy the"
                 " model folder again."
