@@ -71,7 +71,6 @@ def test_besstie_puts_source_and_variety_before_the_text(tmp_path: Path) -> None
 
 def test_a_prefix_is_known_by_the_source_of_a_recipe() -> None:
     assert has_prefix("besstie:a.csv?prefix=variety")
-    assert has_prefix("sampler + besstie:a.csv?split=train&told=yes")  # in models of earlier days
     assert not has_prefix("besstie:a.csv?prefix=none + sampler")
 
 

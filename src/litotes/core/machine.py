@@ -23,6 +23,7 @@ import platform
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil
@@ -35,65 +36,9 @@ from litotes.core.version import __version__
 if TYPE_CHECKING:
     import torch
 
-_FEATURES = {
-    "x86": {
-        "AVX2": "avx2 fma",
-        "AVX-512": "avx512f avx512bw avx512dq avx512vl",
-        "AVX-512 VNNI": "avx512_vnni",
-        "AVX-VNNI": "avx_vnni",
-        "AMX int8": "amx_tile amx_int8",
-        "bf16": "avx512_bf16",
-    },
-    "aarch64": {
-        "NEON": "asimd",
-        "dot product": "asimddp",
-        "i8mm": "i8mm",
-        "bf16": "bf16",
-        "SVE": "sve",
-        "SME": "sme",
-    },
-}
-"""By kind of processor: each feature, and the words in /proc/cpuinfo that it needs."""
-
-_SYSCTL_ARM = {
-    "AdvSIMD": "asimd",
-    "FEAT_DotProd": "asimddp",
-    "FEAT_I8MM": "i8mm",
-    "FEAT_BF16": "bf16",
-    "FEAT_SME": "sme",
-}
+_FACTS = tomllib.loads(Path(__file__).with_name("processors.toml").read_text("utf-8"))
 _SYSCTL_INTEL = ("machdep.cpu.features", "machdep.cpu.leaf7_features")
 _SYSCTL = "/usr/sbin/sysctl"
-
-_IN_PAIRS = (
-    "products are added in pairs in 16 bits, which exported weights are chosen to fit: three"
-    " instructions for one of VNNI"
-)
-_IN_32 = "products are added in 32 bits"
-_INT8 = {
-    "x86": {
-        "AMX int8": f"tiles of {_IN_32}",
-        "AVX-512 VNNI": f"four {_IN_32} at a time",
-        "AVX-512": _IN_PAIRS,
-        "AVX-VNNI": f"four {_IN_32} at a time",
-        "AVX2": _IN_PAIRS,
-        "SSE": "narrow and slow; float32 may be faster",
-    },
-    "aarch64": {
-        "i8mm": f"small matrices of {_IN_32} at a time",
-        "dot product": f"four {_IN_32} at a time",
-        "NEON": "no dot product; float32 may be faster",
-    },
-}
-_FLOAT32 = {
-    "x86": {
-        "AVX-512": "sixteen numbers at a time",
-        "AVX2": "eight numbers at a time",
-        "SSE": "four numbers at a time",
-    },
-    "aarch64": {"SME": "matrices at a time", "NEON": "four numbers at a time"},
-}
-"""By kind of processor, the best first."""
 
 
 @dataclass(frozen=True)
@@ -106,15 +51,13 @@ class Processor:
 
     def describe(self, precision: str) -> str:
         """What products of that precision are computed with, as one sentence."""
-        choices = (_INT8 if precision == "int8" else _FLOAT32).get(self.kind)
+        choices = _FACTS[precision].get(self.kind)
         if choices is None:
             return f"{precision} with what ONNX Runtime finds: this processor is unknown."
         best = next((choice for choice in choices if choice in self.features), list(choices)[-1])
-        without, unused = "", ""
-        if precision == "int8" and best == "AVX-512":
-            without = " without VNNI"
-        if precision == "float32" and "bf16" in self.features:
-            unused = "; bf16 is there but left alone, for it is not exact enough"
+        without = " without VNNI" if (precision, best) == ("int8", "AVX-512") else ""
+        has_unused = precision == "float32" and "bf16" in self.features
+        unused = "; bf16 is there but left alone, for it is not exact enough" if has_unused else ""
         return f"{precision} with {best}{without}: {choices[best]}{unused}."
 
 
@@ -157,7 +100,7 @@ def from_sysctl(text: str) -> Processor:
     values = dict(_pairs(text))
     name = values.get("machdep.cpu.brand_string") or "unknown"
     has = {key for key, value in values.items() if value == "1"}
-    arm = {word for key, word in _SYSCTL_ARM.items() if f"hw.optional.arm.{key}" in has}
+    arm = {word for key, word in _FACTS["sysctl"].items() if f"hw.optional.arm.{key}" in has}
     if arm:
         # ONNX Runtime uses i8mm on Linux only
         return Processor(name, "aarch64", _features("aarch64", arm) - {"i8mm"})
@@ -187,24 +130,17 @@ def _quotas(root: Path) -> Iterator[float]:
     (`cpu.max`) and version 1.
     """
     for line in _read(root / "proc/self/cgroup").splitlines():
-        if line.count(":") < 2:
-            continue
-        _, controllers, path = line.split(":", 2)
+        _, controllers, path = [*line.split(":", 2), "", ""][:3]
         is_version_1 = controllers != ""
         if is_version_1 and "cpu" not in controllers.split(","):
             continue
         for folder in _upwards(root / "sys/fs/cgroup" / controllers, path):
-            quota, period = _read_limit(folder, is_version_1=is_version_1)
-            if quota.isdecimal() and period.isdecimal() and int(period):  # "max" and -1: no limit
-                yield int(quota) / int(period)
-
-
-def _read_limit(group: Path, *, is_version_1: bool) -> tuple[str, str]:
-    """Microseconds of processor time, and the period they are allowed in."""
-    if is_version_1:
-        return _read(group / "cpu.cfs_quota_us"), _read(group / "cpu.cfs_period_us")
-    quota, _, period = _read(group / "cpu.max").partition(" ")
-    return quota, period
+            # microseconds of processor time, and the period they are allowed in
+            limit = _read(folder / "cpu.max").split()
+            if is_version_1:
+                limit = [_read(folder / "cpu.cfs_quota_us"), _read(folder / "cpu.cfs_period_us")]
+            if all(map(str.isdecimal, limit)) and len(limit) == 2:  # "max" and -1: no limit
+                yield int(limit[0]) / max(int(limit[1]), 1)
 
 
 def _upwards(base: Path, path: str) -> Iterator[Path]:
@@ -232,7 +168,7 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _features(kind: str, words: Iterable[str]) -> frozenset[str]:
-    known, found = _FEATURES[kind], set(words)
+    known, found = _FACTS["features"][kind], set(words)
     return frozenset(feature for feature, needed in known.items() if found >= {*needed.split()})
 
 

@@ -98,16 +98,9 @@ def plain_words(example: Example) -> str:
 
 def digest(example: Example) -> bytes:
     """The SHA-256 of all that an example says."""
-    fields = (
-        example.text,
-        sorted(example.labels.items()),
-        example.pair,
-        example.variety,
-        example.source,
-        example.split,
-        example.group,
-    )
-    return sha256(json.dumps(fields).encode()).digest()
+    labels = sorted(example.labels.items())
+    fields = (example.text, labels, example.pair, example.variety, example.source)
+    return sha256(json.dumps((*fields, example.split, example.group)).encode()).digest()
 
 
 # Which example goes where: stable hashing, what belongs together, and an even choice among it.
@@ -168,7 +161,9 @@ def blocks_of(
     for places in members.values():
         own = [examples[place] for place in places]
         order = fraction(f"{seed} {min(map(digest, own)).hex()}")
-        blocks.append(Block(_most_common_stratum(own), order, tuple(places)))
+        strata = Counter(map(_stratum, own))
+        most_common = min(strata, key=lambda stratum: (-strata[stratum], stratum))
+        blocks.append(Block(most_common, order, tuple(places)))
     return blocks
 
 
@@ -180,11 +175,6 @@ def ties_of(example: Example) -> Iterator[tuple[str, str]]:
         yield "pair", leak_key(example)
     if example.group is not None:
         yield "group", example.group
-
-
-def _most_common_stratum(examples: Sequence[Example]) -> str:
-    strata = Counter(map(_stratum, examples))
-    return min(strata, key=lambda stratum: (-strata[stratum], stratum))
 
 
 def _stratum(example: Example) -> str:
@@ -305,18 +295,22 @@ class Corpus:
         A selection of tasks also removes the labels of other tasks, and the examples that are left
         without a label.
         """
-        wanted = {}
-        for field, words in (("variety", variety), ("source", source), ("split", split)):
-            present = {getattr(example, field) for example in self}
-            wanted[field] = self._selection(field, words, present)
-        names = self._selection("task", task, set(self.tasks))
-        tasks = {name: entry for name, entry in self.tasks.items() if name in names}
-        kept = [example for example in self if _matches(example, wanted)]
-        if task is not None:
+        asked = {"variety": variety, "source": source, "split": split, "task": task}
+        given = {kind: words for kind, words in asked.items() if words is not None}
+        wanted = {kind: self._selection(kind, words) for kind, words in given.items()}
+        names = wanted.pop("task", None)
+        kept = [
+            example
+            for example in self
+            if all(getattr(example, kind) in words for kind, words in wanted.items())
+        ]
+        tasks = self.tasks
+        if names is not None:
+            tasks = {name: entry for name, entry in tasks.items() if name in names}
             kept = [_with_tasks(example, names) for example in kept]
             kept = [example for example in kept if example.labels]
         if not kept:
-            raise UserError(self._nothing_fits(variety, source, task, split))
+            raise UserError(self._nothing_fits(given))
         return replace(self, examples=tuple(kept), tasks=tasks)
 
     def cells(self) -> tuple[Cell, ...]:
@@ -387,11 +381,12 @@ class Corpus:
         held_out = [example for example in self if example.split != "train"]
         texts = set(map(leak_key, held_out))
         groups = {example.group for example in held_out} - {None}
-        kept = []
-        for example in self:
-            if example.split == "train" and (leak_key(example) in texts or example.group in groups):
-                continue
-            kept.append(example)
+        kept = [
+            example
+            for example in self
+            if example.split != "train"
+            or (leak_key(example) not in texts and example.group not in groups)
+        ]
         return replace(self, examples=tuple(kept)), len(self) - len(kept)
 
     def map_labels(self, words: Mapping[str, Mapping[str, str]]) -> Corpus:
@@ -452,17 +447,16 @@ class Corpus:
 
     def _repr_html_(self) -> str:
         """How often each label occurs, as notebooks show it."""
-        rows = []
-        for count in self.counts():
-            names = (str(count.cell), count.split, count.task, count.label or "a number")
-            rows.append((names, [f"{count.n:,}"]))
+        rows = [
+            ((str(one.cell), one.split, one.task, one.label or "a number"), [f"{one.n:,}"])
+            for one in self.counts()
+        ]
         caption = f"{self.name}: {counted(len(self), 'text')}"
         head = ("cell", "split", "task", "label", "texts")
         return render("core/notebook_table.html", head=head, rows=rows, caption=caption)
 
-    def _selection(self, kind: str, words: Words, present: Set[str | None]) -> Set[str | None]:
-        if words is None:
-            return present
+    def _selection(self, kind: str, words: str | Collection[str]) -> Set[str]:
+        present = {getattr(one, kind) for one in self} if kind != "task" else self.tasks
         known = {word for word in present if word is not None}
         wanted = {words} if isinstance(words, str) else set(words)
         for word in sorted(wanted - known):
@@ -474,17 +468,17 @@ class Corpus:
             )
         return wanted
 
-    def _nothing_fits(self, variety: Words, source: Words, task: Words, split: Words) -> str:
-        asked = []
-        selections = {"variety": variety, "source": source, "task": task, "split": split}
-        for kind, words in selections.items():
-            if words is not None:
-                asked.append(f"{kind}={words if isinstance(words, str) else ','.join(words)}")
-        present = {(cell_of(example), example.split) for example in self}
-        cells = []
-        for cell in self.cells():
-            splits = [split for split in SPLITS if (cell, split) in present]
-            cells.append(f"{cell} ({', '.join(splits)})")
+    def _nothing_fits(self, given: Mapping[str, str | Collection[str]]) -> str:
+        asked = (
+            f"{kind}={words if isinstance(words, str) else ','.join(words)}"
+            for kind, words in given.items()
+        )
+        splits: dict[Cell, set[str]] = defaultdict(set)
+        for example in self:
+            splits[cell_of(example)].add(example.split)
+        cells = (
+            f"{cell} ({', '.join(sorted(splits[cell], key=SPLITS.index))})" for cell in self.cells()
+        )
         return (
             f"No example of {self.name} fits {' '.join(asked)}. There are:"
             f" {'; '.join(cells) or 'no examples at all'}."
@@ -517,11 +511,7 @@ def join_corpora(corpora: Sequence[Corpus]) -> Corpus:
     return Corpus(name, tuple(examples), tasks, tuple(notes))
 
 
-def _matches(example: Example, wanted: Mapping[str, Set[str | None]]) -> bool:
-    return all(getattr(example, field) in words for field, words in wanted.items())
-
-
-def _with_tasks(example: Example, names: Set[str | None]) -> Example:
+def _with_tasks(example: Example, names: Set[str]) -> Example:
     labels = {name: label for name, label in example.labels.items() if name in names}
     return replace(example, labels=labels)
 
@@ -532,9 +522,7 @@ def _relabel(example: Example, words: Mapping[str, Mapping[str, str]]) -> Exampl
         own = words.get(task, {})
         if isinstance(label, tuple):
             labels[task] = tuple(sorted({own.get(word, word) for word in label} - {""}))
-            continue
-        new = own.get(str(label), label)
-        if new != "":
+        elif (new := own.get(str(label), label)) != "":
             labels[task] = new
     return replace(example, labels=labels)
 

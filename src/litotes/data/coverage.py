@@ -16,11 +16,11 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any
 
 from litotes.core.errors import UserError
-from litotes.core.figures import text_colour
+from litotes.core.figures import new_figure, text_colour
 from litotes.data.corpus import Corpus
 
 if TYPE_CHECKING:
@@ -120,13 +120,12 @@ def _parts_of_task(corpus: Corpus, task: str | None) -> Iterator[Part]:
     texts: dict[tuple[str, str], list[str]] = defaultdict(list)
     for example in corpus:
         if task is None or task in example.labels:
-            texts[example.source or "", example.variety or ""] += filter(
-                None, (example.text, example.pair)
-            )
-    for (source, variety), own in sorted(texts.items()):
+            own = filter(None, (example.text, example.pair))
+            texts[example.source or "", example.variety or ""] += own
+    for (source, variety), found in sorted(texts.items()):
         name = _join_words(variety, source) or corpus.name
         group = _join_words(source or corpus.name, task)
-        yield Part(_join_words(name, task), group, tuple(own))
+        yield Part(_join_words(name, task), group, tuple(found))
 
 
 def coverage(parts: Sequence[Part], *, by: Unit, top: int = TOP) -> Coverage:
@@ -134,13 +133,18 @@ def coverage(parts: Sequence[Part], *, by: Unit, top: int = TOP) -> Coverage:
 
     Of pieces equally frequent at the last rank, the alphabet decides which are in.
     """
-    names = _unique_names(parts)
+    names = tuple(part.name for part in parts)
+    for name, n_times in sorted(Counter(names).items()):
+        if n_times > 1:
+            raise UserError(f"Two parts are called {name!r}: give each corpus once.")
     if top < 1:
         raise UserError(
             f"The {top} most frequent {by.name} cannot be compared: give a number from 1."
         )
     counts = [_counts(part, by) for part in parts]
-    frequent = [_most_frequent(count, top) for count in counts]
+    frequent = [
+        set(sorted(count, key=lambda piece: (-count[piece], piece))[:top]) for count in counts
+    ]
     return Coverage(
         by=by.name,
         top=top,
@@ -150,14 +154,6 @@ def coverage(parts: Sequence[Part], *, by: Unit, top: int = TOP) -> Coverage:
         n_different=tuple(map(len, counts)),
         matrix=tuple(tuple(len(own & other) / len(own) for other in frequent) for own in frequent),
     )
-
-
-def _unique_names(parts: Sequence[Part]) -> tuple[str, ...]:
-    names = tuple(part.name for part in parts)
-    for name in sorted(names):
-        if names.count(name) > 1:
-            raise UserError(f"Two parts are called {name!r}: give each corpus once.")
-    return names
 
 
 def _join_words(*words: str | None) -> str:
@@ -178,11 +174,6 @@ def _counts(part: Part, by: Unit) -> Counter[str]:
     return counts
 
 
-def _most_frequent(counts: Counter[str], top: int) -> frozenset[str]:
-    ranked = sorted(counts, key=lambda piece: (-counts[piece], piece))
-    return frozenset(ranked[:top])
-
-
 # A heatmap of coverage: every part against every part, with lines between the groups.
 
 _INCHES = 0.5
@@ -191,38 +182,28 @@ _INCHES = 0.5
 def draw(coverage: Coverage, ax: Axes) -> Any:
     """Draws the matrix into the given axes and returns the image (for a colour bar)."""
     image = ax.imshow(coverage.matrix, cmap="YlGnBu", vmin=0, vmax=1)
-    _label_axes(coverage.names, ax)
+    places = range(len(coverage.names))
+    small: dict[str, Any] = {"fontsize": 9, "parse_math": False}
+    slanted: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
+    ax.set_xticks(places, coverage.names, **slanted, **small)
+    ax.set_yticks(places, coverage.names, **small)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
     for row, shares in enumerate(coverage.matrix):
         for column, share in enumerate(shares):
             colour = text_colour(image, share)
             ax.text(column, row, f"{share:.2f}", ha="center", va="center", color=colour, fontsize=8)
-    _separate(coverage.groups, ax)
+    for place, (one, other) in enumerate(pairwise(coverage.groups)):
+        if one != other:
+            ax.axhline(place + 0.5, color="white", linewidth=3)
+            ax.axvline(place + 0.5, color="white", linewidth=3)
     return image
-
-
-def _label_axes(names: tuple[str, ...], ax: Axes) -> None:
-    places = range(len(names))
-    ax.set_xticks(
-        places,
-        names,
-        rotation=45,
-        ha="right",
-        rotation_mode="anchor",
-        fontsize=9,
-        parse_math=False,
-    )
-    ax.set_yticks(places, names, fontsize=9, parse_math=False)
-    ax.tick_params(length=0)
-    for spine in ax.spines.values():
-        spine.set_visible(False)
 
 
 def figure(coverage: Coverage) -> Figure:
     """The matrix with its title and its colour bar."""
-    from matplotlib.figure import Figure  # takes half a second; only pictures need it
-
     side = _INCHES * len(coverage.names) + 2.4  # the names take the rest
-    picture = Figure(figsize=(side + 0.6, side), layout="constrained")
+    picture = new_figure(side + 0.6, side)
     ax = picture.subplots()
     image = draw(coverage, ax)
     ax.set_title(
@@ -230,13 +211,5 @@ def figure(coverage: Coverage) -> Figure:
         fontsize=10,
         pad=10,
     )
-    bar = picture.colorbar(image, ax=ax, shrink=0.7, pad=0.02)
-    bar.outline.set_visible(False)
+    picture.colorbar(image, ax=ax, shrink=0.7, pad=0.02).outline.set_visible(False)
     return picture
-
-
-def _separate(groups: tuple[str, ...], ax: Axes) -> None:
-    for place in range(1, len(groups)):
-        if groups[place] != groups[place - 1]:
-            ax.axhline(place - 0.5, color="white", linewidth=3)
-            ax.axvline(place - 0.5, color="white", linewidth=3)

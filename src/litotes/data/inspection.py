@@ -11,15 +11,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from math import isfinite
 from pathlib import Path
 
 from litotes.core.errors import UserError
-from litotes.core.registry import unknown_name
 from litotes.data.corpus import SPLIT_WORDS
 from litotes.data.tables import column_names, read_rows
+from litotes.data.tables.rows import require_columns
 
 MAX_ROWS = 20_000
 """So many rows tell what a column holds."""
@@ -128,22 +129,16 @@ def inspect_table(path: Path, *, text: str | None = None, label: str | None = No
 
 
 def _read_columns(path: Path) -> list[ColumnFacts]:
-    names = [name for name in column_names(path) if name and _is_readable(path, name)]
-    columns = {name: ColumnFacts(name) for name in names}
-    for row in islice(read_rows(path, needs=names), MAX_ROWS):
+    columns = {}
+    for name in filter(None, column_names(path)):
+        with suppress(UserError):  # it holds lists, tables or dates, and no texts or numbers
+            next(read_rows(path, needs=[name]))
+            columns[name] = ColumnFacts(name)
+    for row in islice(read_rows(path, needs=columns), MAX_ROWS):
         if row.problem is None:
             for name, column in columns.items():
                 column.add(row.values[name])
     return list(columns.values())
-
-
-def _is_readable(path: Path, column: str) -> bool:
-    """Whether a column holds texts or numbers: not lists, tables or dates."""
-    try:
-        next(read_rows(path, needs=[column]))
-    except UserError:
-        return False
-    return True
 
 
 def find_text_column(path: Path) -> str | None:
@@ -189,22 +184,22 @@ def _find_label(path: Path, columns: Sequence[ColumnFacts], name: str | None) ->
 
 def _find_compare(columns: Sequence[ColumnFacts]) -> ColumnFacts | None:
     """A column to compare by: with a usual name, else the first that will do."""
-    likely = []
-    for column in columns:
-        is_whole = column.n_filled == column.n_rows
-        if column.are_few and is_whole and min(column.values.values()) >= _MIN_PER_PART:
-            likely.append(column)
+    likely = [
+        column
+        for column in columns
+        if column.are_few
+        and column.n_filled == column.n_rows
+        and min(column.values.values()) >= _MIN_PER_PART
+    ]
     called = [column for column in likely if column.is_called(_PART_NAMES)]
     words = [column for column in likely if not column.are_numbers]
     return next(iter([*called, *words]), None)
 
 
 def _named(path: Path, columns: Sequence[ColumnFacts], name: str) -> ColumnFacts:
-    for column in columns:
-        if column.name == name:
-            return column
-    known = [column.name for column in columns]
-    raise UserError(f"{path}: {unknown_name(name, known, 'other column')}")
+    known = {column.name: column for column in columns}
+    require_columns(str(path), known, [name])
+    return known[name]
 
 
 def _all(columns: Iterable[ColumnFacts]) -> str:

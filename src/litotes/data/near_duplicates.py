@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from litotes.core.errors import UserError
 from litotes.core.values import Example
-from litotes.data.corpus import Block, Corpus, block_order, blocks_of, leak_key, plain_words
+from litotes.data.corpus import Corpus, block_order, blocks_of, leak_key, plain_words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,37 +51,24 @@ def near_duplicates(texts: Sequence[str], *, first: int = 0) -> NearDuplicates:
     Texts of fewer than three words are ignored. first: only pairs whose later text stands at this
     place or behind it are looked for.
     """
-    words, places = _long_enough(texts)
-    if not words:
+    found = [re.findall(r"\w+", text) for text in texts]
+    places = [place for place, own in enumerate(found) if len(own) >= 3]
+    if not places:
         return NearDuplicates((), is_complete=True)
+    signatures = _signatures([found[place] for place in places])
     n_before = sum(place < first for place in places)
-    pairs: list[tuple[int, int]] = []
-    n_candidates = 0
-    for earlier, later in islice(_candidates(_signatures(words), n_before), MAX_CANDIDATES):
+    pairs, n_candidates = [], 0
+    for one, other in islice(_candidates(signatures, n_before), MAX_CANDIDATES):
         n_candidates += 1
-        if _similarity(words[earlier], words[later]) >= THRESHOLD:
-            pairs.append((places[earlier], places[later]))
+        pair = places[one], places[other]
+        mine, yours = (set(_trigrams(found[place])) for place in pair)
+        if len(mine & yours) / len(mine | yours) >= THRESHOLD:
+            pairs.append(pair)
     return NearDuplicates(tuple(sorted(pairs)), n_candidates < MAX_CANDIDATES)
 
 
-def _long_enough(texts: Sequence[str]) -> tuple[list[list[str]], list[int]]:
-    """The words of each text that has a 3-gram, and its place."""
-    words, places = [], []
-    for place, text in enumerate(texts):
-        found = re.findall(r"\w+", text)
-        if len(found) >= 3:
-            words.append(found)
-            places.append(place)
-    return words, places
-
-
-def _similarity(one: Sequence[str], other: Sequence[str]) -> float:
-    mine, yours = _trigrams(one), _trigrams(other)
-    return len(mine & yours) / len(mine | yours)
-
-
-def _trigrams(words: Sequence[str]) -> set[tuple[str, str, str]]:
-    return set(zip(words, words[1:], words[2:], strict=False))
+def _trigrams(words: Sequence[Any]) -> Iterator[tuple[Any, Any, Any]]:
+    return zip(words, words[1:], words[2:], strict=False)
 
 
 def _candidates(signatures: NDArray[np.uint32], n_before: int) -> Iterator[tuple[int, int]]:
@@ -105,7 +92,13 @@ def _signatures(words: Sequence[Sequence[str]]) -> NDArray[np.uint32]:
     """The smallest of each hash over a text's 3-grams, (text, hash)."""
     import numpy as np
 
-    trigrams = _trigram_hashes(words)  # (trigram of all texts,)
+    # every word is hashed once; the 3-grams of all texts lie end to end
+    hashes = {word: _word_hash(word) for word in set(chain.from_iterable(words))}
+    text_hashes = ([hashes[word] for word in text] for text in words)
+    parts = chain.from_iterable(chain.from_iterable(map(_trigrams, text_hashes)))
+    first, second, third = np.fromiter(parts, np.uint64).reshape(-1, 3).T
+    polynomial = np.uint64(_POLYNOMIAL)
+    trigrams = (first * polynomial + second) * polynomial + third  # (trigram of all texts,)
     n_trigrams = np.array([len(text) - 2 for text in words])  # (text,)
     starts = np.cumsum(n_trigrams) - n_trigrams  # (text,)
     generator = np.random.default_rng(0)
@@ -117,23 +110,6 @@ def _signatures(words: Sequence[Sequence[str]]) -> NDArray[np.uint32]:
         hashed = (trigrams * factor) >> np.uint64(32)
         signatures[:, place] = np.minimum.reduceat(hashed, starts)
     return signatures
-
-
-def _trigram_hashes(words: Sequence[Sequence[str]]) -> NDArray[np.uint64]:
-    import numpy as np
-
-    vocabulary: dict[str, int] = {}
-    all_words = chain.from_iterable(words)
-    numbers = [vocabulary.setdefault(word, len(vocabulary)) for word in all_words]
-    hashes = np.array([_word_hash(word) for word in vocabulary], dtype=np.uint64)
-    word_hashes = hashes[numbers]  # (word of all texts,)
-    polynomial = np.uint64(_POLYNOMIAL)
-    first, second, third = word_hashes[:-2], word_hashes[1:-1], word_hashes[2:]
-    trigrams = (first * polynomial + second) * polynomial + third
-    ends = np.cumsum([len(text) for text in words])[:-1]
-    # 3-grams that begin in one text and end in the next
-    across = np.concatenate([ends - 2, ends - 1])
-    return np.delete(trigrams, across)
 
 
 def _word_hash(word: str) -> int:
@@ -172,39 +148,29 @@ def assign_folds(
     words = [plain_words(example) for example in examples]
     near = near_duplicates(words)
     blocks = blocks_of(examples, seed=seed, pairs=[*near.pairs, *_same_letters(words)])
-    fold_of = _deal(blocks, n_train=len(train), n_folds=n_folds)
-    folds: dict[int, int] = {}
-    other_folds: dict[int, int | None] = {}
-    end_of_others = len(train) + len(others)
-    for block, fold in zip(blocks, fold_of, strict=True):
-        is_apart = any(place >= end_of_others for place in block.members)
-        for place in block.members:
-            if place < len(train):
-                assert fold is not None
-                folds[place] = fold
-            elif place < end_of_others and not is_apart:
-                other_folds[place - len(train)] = fold
-    in_order = tuple(folds[place] for place in range(len(train)))
-    return Folds(in_order, dict(sorted(other_folds.items())), near.is_complete)
-
-
-def _deal(blocks: Sequence[Block], *, n_train: int, n_folds: int) -> list[int | None]:
-    """The fold of each block: the smallest so far; None for one without training texts."""
     sizes = [0] * n_folds
-    dealt: dict[Block, int] = {}
+    fold_of: dict[int, int] = {}  # of all that stand in a block with a training text
     for block in sorted(blocks, key=block_order):
-        n = sum(place < n_train for place in block.members)
-        if n:
-            fold = min(range(n_folds), key=sizes.__getitem__)
+        if n := sum(place < len(train) for place in block.members):
+            fold = min(range(n_folds), key=sizes.__getitem__)  # the smallest so far
             sizes[fold] += n
-            dealt[block] = fold
+            fold_of |= dict.fromkeys(block.members, fold)
     if not all(sizes):
         raise UserError(
-            f"The {n_train} training texts cannot be divided into {n_folds} folds: equal texts,"
+            f"The {len(train)} training texts cannot be divided into {n_folds} folds: equal texts,"
             " near-equal ones and those of a group must stay together. Take fewer folds, or more"
             " texts."
         )
-    return [dealt.get(block) for block in blocks]
+    end = len(train) + len(others)
+    with_apart = {place for block in blocks if max(block.members) >= end for place in block.members}
+    other_folds = {
+        place - len(train): fold_of.get(place)
+        for place in range(len(train), end)
+        if place not in with_apart
+    }
+    return Folds(
+        tuple(fold_of[place] for place in range(len(train))), other_folds, near.is_complete
+    )
 
 
 def _same_letters(words: Sequence[str]) -> list[tuple[int, int]]:
@@ -233,26 +199,20 @@ def remove_texts_of(corpus: Corpus, tests: Sequence[Corpus]) -> tuple[Corpus, in
     """
     asked = [example for test in tests for example in test if example.split != "train"]
     tested = list(map(plain_words, asked))
-    training = [place for place, example in enumerate(corpus) if example.split == "train"]
-    trained = [plain_words(corpus.examples[place]) for place in training]
-    found = near_duplicates([*trained, *tested], first=len(trained))
+    training = {n: plain_words(one) for n, one in enumerate(corpus) if one.split == "train"}
+    found = near_duplicates([*training.values(), *tested], first=len(training))
     if not found.is_complete:  # a pair that was not compared would be trained on
         raise UserError(
             f"{corpus.name} has too many texts that resemble those to avoid. Take repeated texts"
             " out, or avoid fewer tests."
         )
-    repeated = _with_letters_of(trained, tested)
+    places = list(training)
+    removed = {places[one] for one, _ in found.pairs if one < len(places)}
+    # `can not` and `cannot` are equal
+    letters = {text.replace(" ", "") for text in tested} - {""}
     keys = set(map(leak_key, asked))  # texts without any letter, and pairs the other way round
-    repeated |= {n for n, at in enumerate(training) if leak_key(corpus.examples[at]) in keys}
-    for one, other in found.pairs:
-        if one < len(trained) <= other:
-            repeated.add(one)
-    removed = {training[number] for number in repeated}
+    for place, text in training.items():
+        if text.replace(" ", "") in letters or leak_key(corpus.examples[place]) in keys:
+            removed.add(place)
     kept = tuple(example for place, example in enumerate(corpus) if place not in removed)
     return replace(corpus, examples=kept), len(removed)
-
-
-def _with_letters_of(trained: Sequence[str], tested: Sequence[str]) -> set[int]:
-    """The places of training texts with the letters of a test: `can not` and `cannot` are equal."""
-    letters = {text.replace(" ", "") for text in tested} - {""}
-    return {place for place, text in enumerate(trained) if text.replace(" ", "") in letters}

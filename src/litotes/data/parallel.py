@@ -15,7 +15,7 @@ from litotes.core.errors import UserError
 from litotes.core.json_text import to_json
 from litotes.core.text import one_line
 from litotes.data.corpus import text_key
-from litotes.data.sources.source import Source, choice, expand_path, number, read_source
+from litotes.data.sources.source import choice, expand_path, number, read_source, sources_of
 from litotes.data.tables.files import find_file, find_files, text_lines
 
 
@@ -228,34 +228,7 @@ def _without_leaks(texts: ParallelTexts) -> ParallelTexts:
     return replace(texts, train=train, valid=valid, test=test, notes=notes)
 
 
-_SHARES = {
-    "valid": "share of the texts to watch the training by (0.05)",
-    "test": "share of the texts to test on (0.05)",
-}
-
-PARALLEL: dict[str, Source[ParallelTexts]] = {
-    "multi30k": Source(
-        _read_multi30k,
-        "captions in German and English",
-        "multi30k:data/multi30k?from=de&to=en",
-        {"from": "de or en", "to": "en or de"},
-    ),
-    "sign": Source(
-        _read_sign,
-        "sarcastic tweets and what five people say was meant",
-        "sign:data/sarcasm-sign",
-        {"plain": "yes: learn as well that what was meant stays as it is (no)"},
-    ),
-    "tsv": Source(
-        _read_tsv,
-        "a file with a text, a tab and what it is to become on each line",
-        "tsv:pairs.tsv?test=0.1",
-        _SHARES,
-    ),
-    "lines": Source(
-        _read_two_files,
-        "two files with the same number of lines",
-        "lines:texts.de?to=texts.en",
-        {"to": "the other file", **_SHARES},
-    ),
-}
+PARALLEL = sources_of(
+    "parallel",
+    {"multi30k": _read_multi30k, "sign": _read_sign, "tsv": _read_tsv, "lines": _read_two_files},
+)

@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from hashlib import sha256
 from itertools import chain, groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,8 @@ from litotes.core.registry import can_name_task, pick
 from litotes.core.text import is_utf8, one_line
 from litotes.data.corpus import SPLIT_WORDS, fraction, split_by_hash, text_key
 from litotes.data.parallel import note_silent, read_interpretations
-from litotes.data.sources.source import Source, choice, number, read_source
-from litotes.data.tables.files import require_file, text_lines
+from litotes.data.sources.source import choice, number, read_source, sources_of
+from litotes.data.tables.files import find_files, require_file, text_lines
 
 Span = tuple[int, int]
 """The first word of a stretch, and the word after its last."""
@@ -200,15 +201,12 @@ def as_treebank(text: str) -> tuple[CutWord, ...]:
 
 
 def _cut_contraction(word: CutWord) -> list[CutWord]:
-    found = _CONTRACTION.fullmatch(word.written)
-    place = len(found[1]) if found else _JOINED.get(word.written.lower())
-    if place is None:
-        return [word]
+    written = word.written
+    found = _CONTRACTION.fullmatch(written)
+    place = len(found[1]) if found else _JOINED.get(written.lower(), 0)
     middle = word.start + place
-    return [
-        CutWord(word.written[:place], word.start, middle),
-        CutWord(word.written[place:], middle, word.end),
-    ]
+    parts = [CutWord(written[:place], word.start, middle)] if place else []
+    return [*parts, CutWord(written[place:], middle, word.end)]
 
 
 CUTTINGS = {"treebank": as_treebank, "signs": at_signs, "blanks": at_blanks}
@@ -235,23 +233,17 @@ def is_bio(labels: Sequence[str]) -> bool:
 def entities_of(tags: Sequence[str | None]) -> tuple[Entity, ...]:
     """The entities in order. None: a word without an answer, which ends an entity."""
     found: list[Entity] = []
-    start, kind = 0, ""
-    for place, tag in enumerate([*tags, None]):
-        own = "" if tag is None or tag == OUTSIDE else tag[2:]
-        goes_on = bool(kind) and own == kind and tag is not None and tag.startswith("I-")
-        if goes_on:
-            continue
-        if kind:
-            found.append(Entity(kind, start, place))
-        start, kind = place, own
+    for place, tag in enumerate(tags):
+        kind = (tag or OUTSIDE)[2:]
+        last = found[-1] if found else None
+        goes_on = last is not None and last.end == place and last.kind == kind
+        if goes_on and tag is not None and tag.startswith("I-"):
+            found[-1] = replace(found[-1], end=place + 1)
+        elif kind:
+            found.append(Entity(kind, place, place + 1))
     return tuple(found)
 
 
-_OPTIONS = {
-    "task": "what the answers are called (tags)",
-    "words": f"how texts without words are cut later: {', '.join(CUTTINGS)} (treebank)",
-    "test": "the share of the texts to test on, where no file or field says which (0)",
-}
 _DOCUMENT = "-DOCSTART-"
 _N_COLUMNS, _FORM, _TAG = 10, 1, 3  # of CoNLL-U
 
@@ -278,13 +270,14 @@ def _own_files(
     if not can_name_task(name):
         raise UserError(f"task={name}: choose a name of letters, digits, - and _.")
     cutting = choice(options, "words", list(CUTTINGS))
-    files = _split_files(path, endings)
-    examples = [one for split, file in files.items() for one in read(file, split)]
+    examples: list[WordExample] = []
+    for split, file in _named_after_splits(path, endings).items():
+        examples += read(file, split)
     examples = _with_test_share(examples, number(options, "test", 0.0))
     return WordCorpus(path.name, name, labels_of(examples), tuple(examples), cutting)
 
 
-def _split_files(path: Path, endings: Sequence[str]) -> dict[str, Path]:
+def _named_after_splits(path: Path, endings: Sequence[str]) -> dict[str, Path]:
     if not path.is_dir():
         require_file(path)
         return {"train": path}
@@ -321,30 +314,33 @@ def _read_conll(path: Path, options: Mapping[str, str]) -> WordCorpus:
 
 
 def _conll_texts(file: Path, split: str) -> Iterator[WordExample]:
-    def cells() -> Iterator[tuple[str, str, str] | None]:
-        for place, line in text_lines(file):
-            columns = line.split()
-            if not columns or columns[0] == _DOCUMENT:
-                yield None
-                continue
-            if len(columns) < 2:
-                raise UserError(f"{place}: a word and its tag are expected, not {line.strip()!r}.")
-            yield place, columns[0], columns[-1]
+    def cell(place: str, line: str) -> _Cell:
+        columns = line.split()
+        if not columns or columns[0] == _DOCUMENT:
+            return None
+        if len(columns) < 2:
+            raise UserError(f"{place}: a word and its tag are expected, not {line.strip()!r}.")
+        return columns[0], columns[-1]
 
-    yield from _texts_of(cells(), split)
+    return _texts_of(file, split, cell)
 
 
-def _texts_of(cells: Iterable[tuple[str, str, str] | None], split: str) -> Iterator[WordExample]:
-    """Makes texts of words. cells: the place, the word and its tag; None: a text ends."""
+_Cell = tuple[str, str] | tuple[()] | None
+"""A word and its tag; () where a line has none, None where a text ends."""
+
+
+def _texts_of(file: Path, split: str, cell: Callable[[str, str], _Cell]) -> Iterator[WordExample]:
+    """The texts of a file of a word a line. cell: what a line says, by its place and the line."""
     words: list[str] = []
     tags: list[str] = []
     last = ""
-    for cell in chain(cells, [None]):
-        if cell is not None:
-            last, word, tag = cell
-            words.append(word)
-            tags.append(tag)
-        elif words:
+    for place, line in chain(text_lines(file), [("", "")]):
+        found = cell(place, line) if line.strip() else None
+        if found:
+            last = place
+            words.append(found[0])
+            tags.append(found[1])
+        elif found is None and words:
             yield WordExample(check_words(words, last), check_tags(tags, last), split=split)
             words, tags = [], []
 
@@ -357,7 +353,7 @@ def _read_ud(path: Path, options: Mapping[str, str]) -> WordCorpus:
     there is no train file, dev is learned from.
     """
     notes: tuple[str, ...] = ()
-    found = _ud_files(path)
+    found = find_files(path, _UD_FILES) if path.is_dir() else {"train": path}
     if "train" not in found and "valid" in found:
         notes = (f"{path} has no train file: its dev file is learned from.",)
         found = {"train": found.pop("valid"), **found}
@@ -365,37 +361,23 @@ def _read_ud(path: Path, options: Mapping[str, str]) -> WordCorpus:
     return WordCorpus("ud-ewt", "part_of_speech", labels_of(examples), tuple(examples), notes=notes)
 
 
-def _ud_files(path: Path) -> dict[str, Path]:
-    if not path.is_dir():
-        require_file(path)
-        return {"train": path}
-    found: dict[str, Path] = {}
-    for split, name in (("train", "train"), ("valid", "dev"), ("test", "test")):
-        for ending in (".conllu.gz", ".conllu"):  # the plain file where there are both
-            files = sorted(path.glob(f"*{name}*{ending}"))
-            found |= {split: files[0]} if files else {}
-    if not found:
-        raise UserError(f"{path} holds no train, dev or test file that ends in .conllu (or .gz).")
-    return found
+_UD_FILES = {"train": "*train*.conllu", "valid": "*dev*.conllu", "test": "*test*.conllu"}
 
 
 def _ud_texts(file: Path, split: str) -> Iterator[WordExample]:
-    def cells() -> Iterator[tuple[str, str, str] | None]:
-        for place, line in text_lines(file):
-            columns = line.split("\t")
-            if not columns[0].strip():
-                yield None
-            elif not columns[0].startswith("#"):
-                if len(columns) != _N_COLUMNS:
-                    raise UserError(
-                        f"{place}: {len(columns)} columns where CoNLL-U has {_N_COLUMNS}, with tabs"
-                        " between them."
-                    )
-                # 3-4 stands for the words 3 and 4 together, 8.1 for one that is not written
-                if columns[0].isdigit():
-                    yield place, "_".join(columns[_FORM].split()), columns[_TAG]
+    def cell(place: str, line: str) -> _Cell:
+        columns = line.split("\t")
+        if columns[0].startswith("#"):
+            return ()
+        if len(columns) != _N_COLUMNS:
+            raise UserError(
+                f"{place}: {len(columns)} columns where CoNLL-U has {_N_COLUMNS}, with tabs between"
+                " them."
+            )
+        # 3-4 stands for the words 3 and 4 together, 8.1 for one that is not written
+        return ("_".join(columns[_FORM].split()), columns[_TAG]) if columns[0].isdigit() else ()
 
-    yield from _texts_of(cells(), split)
+    return _texts_of(file, split, cell)
 
 
 def _read_json(path: Path, options: Mapping[str, str]) -> WordCorpus:
@@ -420,29 +402,24 @@ def _json_text(line: str, place: str, split: str) -> WordExample:
         raise UserError(f"{place}: not readable as JSON ({error}).") from error
     if not isinstance(row, dict) or not _are_strings(row.get("words")):
         raise UserError(f'{place}: an object with "words", a list of strings, is expected.')
-    words = check_words(row["words"], place)
+    words, tags, span = check_words(row["words"], place), row.get("tags"), row.get("span")
     own = row.get("split", split)
     if not isinstance(own, str) or own not in SPLIT_WORDS:
         raise UserError(f"{place}: the split {own!r:.60} is none of {', '.join(SPLIT_WORDS)}.")
-    tags = row.get("tags")
-    if tags is not None:
-        if not _are_strings(tags) or len(tags) != len(words):
-            raise UserError(f'{place}: "tags" must be {len(words)} strings, one for each word.')
-        tags = check_tags(tags, place)
-    span = _check_span(row.get("span"), len(words), place)
+    if tags is not None and not (_are_strings(tags) and len(tags) == len(words)):
+        raise UserError(f'{place}: "tags" must be {len(words)} strings, one for each word.')
+    match span:
+        case None:
+            pass
+        case [int(first), int(last)] if 0 <= first < last <= len(words):
+            span = first, last
+        case _:
+            raise UserError(
+                f'{place}: "span" must be null or the first word and the one after the last, from 0'
+                f" to {len(words)}, not {span!r:.60}."
+            )
+    tags = None if tags is None else check_tags(tags, place)
     return WordExample(words, tags, "span" in row, span, SPLIT_WORDS[own])
-
-
-def _check_span(span: Any, n_words: int, place: str) -> tuple[int, int] | None:
-    if span is None:
-        return None
-    are_numbers = isinstance(span, list) and all(type(one) is int for one in span)
-    if not are_numbers or len(span) != 2 or not 0 <= span[0] < span[1] <= n_words:
-        raise UserError(
-            f'{place}: "span" must be null or the first word and the one after the last, from 0'
-            f" to {n_words}, not {span!r:.60}."
-        )
-    return span[0], span[1]
 
 
 def _are_strings(value: Any) -> bool:
@@ -472,65 +449,40 @@ def _read_sign(path: Path, options: Mapping[str, str]) -> WordCorpus:
     words_of: dict[str, tuple[str, ...]] = {}
     n_silent = 0
     for one in read_interpretations(path):
-        if not one.meant:
-            n_silent += 1
-            continue
-        words_of.setdefault(one.key, tuple(one.tweet.split()))
-        said.setdefault(one.key, []).append(one.meant.split())
-    examples = tuple(_interpreted(words_of[key], meant) for key, meant in said.items())
+        n_silent += not one.meant
+        if one.meant:
+            words_of.setdefault(one.key, tuple(one.tweet.split()))
+            said.setdefault(one.key, []).append(one.meant.split())
+    examples = []
+    for key, words in words_of.items():
+        places = Counter(place for meant in said[key] for place in changed_words(words, meant))
+        # a little less: 2 of 5 is exactly the share
+        least = CHANGED_SHARE * len(said[key]) - 1e-9
+        tags = tuple(CHANGED if places[place] >= least else KEPT for place in range(len(words)))
+        split = split_by_hash(text_key(" ".join(words)), test_share=0.2)
+        span = longest_stretch(tags, CHANGED)
+        examples.append(WordExample(words, tags, True, span, split))
     notes = note_silent(n_silent)
-    return WordCorpus("sarcasm-sign", "locus", (KEPT, CHANGED), examples, "signs", notes)
-
-
-def _interpreted(words: tuple[str, ...], interpretations: Sequence[Sequence[str]]) -> WordExample:
-    counts = Counter(place for meant in interpretations for place in changed_words(words, meant))
-    # a little less: 2 of 5 is exactly the share
-    least = CHANGED_SHARE * len(interpretations) - 1e-9
-    tags = tuple(CHANGED if counts[place] >= least else KEPT for place in range(len(words)))
-    split = split_by_hash(text_key(" ".join(words)), test_share=0.2)
-    return WordExample(words, tags, True, longest_stretch(tags, CHANGED), split)
+    return WordCorpus("sarcasm-sign", "locus", (KEPT, CHANGED), tuple(examples), "signs", notes)
 
 
 def changed_words(words: Sequence[str], meant: Sequence[str]) -> list[int]:
     """The places of words that the other text replaces or leaves out."""
-    changed: list[int] = []
-    for action, start, end, _, _ in SequenceMatcher(None, words, meant, False).get_opcodes():
-        if action in ("replace", "delete"):
-            changed += range(start, end)
-    return changed
+    matcher = SequenceMatcher(None, words, meant, autojunk=False)
+    same = (range(one.a, one.a + one.size) for one in matcher.get_matching_blocks())
+    return sorted({*range(len(words))}.difference(*same))
 
 
 def longest_stretch(tags: Sequence[str], wanted: str) -> Span | None:
     """Of the stretches of words that all have this tag, the longest; None: no word has it."""
-    best: Span | None = None
-    place = 0
-    for tag, group in groupby(tags):
-        end = place + len(list(group))
-        if tag == wanted and (best is None or end - place > best[1] - best[0]):
-            best = place, end
-        place = end
-    return best
+    places = enumerate(tags)
+    groups = [[place for place, _ in group] for _, group in groupby(places, itemgetter(1))]
+    own = [group for group in groups if tags[group[0]] == wanted]
+    best = max(own, key=len, default=None)
+    return None if best is None else (best[0], best[-1] + 1)
 
 
-WORD_SOURCES: dict[str, Source[WordCorpus]] = {
-    "ud-ewt": Source(
-        _read_ud, "words and universal parts of speech, CoNLL-U", "ud-ewt:data/ud-ewt"
-    ),
-    "conll": Source(
-        _read_conll,
-        "a word and its tag a line, entities as BIO",
-        "conll:data/ner?test=0.2",
-        _OPTIONS,
-    ),
-    "words": Source(
-        _read_json,
-        "JSON lines with words and tags, or words and a span",
-        "words:mine.jsonl?test=0.2",
-        _OPTIONS,
-    ),
-    "sarcasm-sign": Source(
-        _read_sign,
-        "the words of sarcastic tweets that people changed to say it plainly",
-        "sarcasm-sign:data/sarcasm-sign",
-    ),
-}
+WORD_SOURCES = sources_of(
+    "words",
+    {"ud-ewt": _read_ud, "conll": _read_conll, "words": _read_json, "sarcasm-sign": _read_sign},
+)

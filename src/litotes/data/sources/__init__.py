@@ -11,96 +11,14 @@ from pathlib import Path
 
 from litotes.core.errors import UserError
 from litotes.data.corpus import Corpus, join_corpora
-from litotes.data.sources import corpora
-from litotes.data.sources.columns import HUB_OPTIONS, TABLE_OPTIONS, read_hub, read_table
-from litotes.data.sources.source import Source, parse_query, read_source
+from litotes.data.sources.columns import read_hub, read_table
+from litotes.data.sources.corpora import CORPORA
+from litotes.data.sources.source import parse_query, read_source, sources_of
 
 TEST_SHARE = 0.2
 """What a table without a split is tested on."""
 
-SOURCES: dict[str, Source[Corpus]] = {
-    "sampler": Source(
-        corpora.read_sampler,
-        "invented reviews and posts in three varieties, built in",
-        "sampler",
-        needs_path=False,
-    ),
-    "contrast": Source(
-        corpora.read_meant("contrast", corpora.CONTRAST_KINDS, test_share=0.3),
-        "invented texts in six varieties, once meant and once not, built in",
-        "contrast?classes=3",
-        corpora.meant_options(corpora.CONTRAST_KINDS),
-        needs_path=False,
-    ),
-    "asides": Source(
-        corpora.read_meant("asides", corpora.ASIDES_KINDS, test_share=0.15),
-        "invented remarks in seven varieties, sarcastic or not, built in",
-        "asides?classes=3",
-        corpora.meant_options(corpora.ASIDES_KINDS),
-        needs_path=False,
-    ),
-    "besstie": Source(
-        corpora.read_besstie,
-        "reviews and comments in en-AU, en-IN and en-UK, sentiment and sarcasm",
-        "besstie:data/besstie",
-        corpora.BESSTIE_OPTIONS,
-    ),
-    "twitter": Source(
-        corpora.read_twitter,
-        "tweets about brands and games, sentiment",
-        "twitter:data/twitter_training.csv?min_words=40",
-        {"min_words": "leave shorter texts out (40)"},
-    ),
-    "bicodemix": Source(
-        corpora.read_bicodemix,
-        "Malaysian comments, sentiment and sarcasm",
-        "bicodemix:data/bicodemix?classes=2",
-        corpora.BICODEMIX_OPTIONS,
-    ),
-    "vader": Source(
-        corpora.read_vader,
-        "tweets, reviews and editorials rated by twenty people, sentiment",
-        "vader:data/vader",
-        {
-            "least": "leave out texts whose mean rating is nearer to 0 than this (0.5): people did"
-            " not agree on a side"
-        },
-    ),
-    "isarcasm": Source(
-        corpora.read_isarcasm,
-        "tweets whose authors say which are sarcastic",
-        "isarcasm:data/isarcasmeval2022?rephrased=yes",
-        {
-            "rephrased": "yes: what the authors say they meant comes with the sarcastic tweets, as"
-            " literal texts of training (no)"
-        },
-    ),
-    "irony": Source(
-        corpora.IRONY.read, "TweetEval's ironic tweets, as sarcasm", "irony:data/tweeteval-irony"
-    ),
-    **{
-        name: Source(corpora.GLUE[name].read, about, f"{name}:data/glue")
-        for name, about in (
-            ("glue/sst2", "film reviews, sentiment"),
-            ("glue/rte", "does the first text entail the second"),
-            ("glue/qnli", "does the sentence answer the question"),
-            ("glue/mrpc", "are the two sentences paraphrases"),
-            ("glue/stsb", "how similar two sentences are, 0 to 5"),
-        )
-    },
-    "table": Source(
-        read_table,
-        "any CSV, TSV, JSONL or Parquet file",
-        "table:reviews.csv?text=review&label=mood",
-        TABLE_OPTIONS,
-    ),
-    "hub": Source(
-        read_hub,
-        "a data set of the Hugging Face Hub",
-        "hub:OWNER/NAME@REVISION?label.sentiment=label",
-        HUB_OPTIONS,
-    ),
-}
+SOURCES = sources_of("texts", {**CORPORA, "table": read_table, "hub": read_hub})
 
 
 def load_corpus(source: str) -> Corpus:
@@ -195,6 +113,4 @@ def make_source(address: str, options: Mapping[str, str]) -> str:
 
 def has_prefix(spec: str) -> bool:
     """Tells whether texts of this source begin with their source and variety (`prefix=variety`)."""
-    options = options_of(spec)
-    # how the recipes of models that were trained with earlier versions spell it
-    return options.get("prefix") == "variety" or options.get("told") == "yes"
+    return options_of(spec).get("prefix") == "variety"

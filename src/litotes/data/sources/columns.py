@@ -21,34 +21,6 @@ from litotes.data.sources.source import choice, number, whole_number
 from litotes.data.tables import read_rows
 from litotes.data.tables.rows import Row, as_text, require_columns
 
-_COLUMN_OPTIONS = {
-    "text": "column of the texts (text)",
-    "pair": "column of the second texts, for tasks about two texts",
-    "label": "column of the labels of a single task",
-    "task": "what that task is called (as its column)",
-    "label.TASK": (
-        "column of the labels of TASK, for one task or several: label.sarcasm=is_sarcastic"
-    ),
-    "numbers": "yes when the labels are numbers to be predicted (no: classes)",
-    "several": "the sign between labels, where a text may have several or `none`: several=|",
-    "variety": "column of the varieties, or of anything else to compare by",
-    "source": "column of the sources",
-    "split": "column of the splits (without it: the data set's own, or all train)",
-    "test": "share of the texts to set aside as the test split: test=0.2",
-    "seed": "which texts those are (0)",
-    "group": "column that names what must not be divided between splits",
-    "bad": "stop at a row that cannot be used (skip: leave it out and count it)",
-}
-TABLE_OPTIONS = {
-    **_COLUMN_OPTIONS,
-    "quotes": "no when a CSV or TSV file is written without quoting (yes)",
-}
-HUB_OPTIONS = {
-    **_COLUMN_OPTIONS,
-    "subset": "the configuration of a data set that has several",
-    "only": "read only these of its splits: only=train,test",
-}
-
 _OTHER_COLUMNS = ("pair", "variety", "source", "split", "group")
 _N_NAMED = 5
 """Of rows that were left out."""

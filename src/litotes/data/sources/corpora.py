@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib.resources import as_file, files
 from itertools import chain
 from pathlib import Path
@@ -24,17 +24,16 @@ from litotes.data.corpus import (
     split_by_hash,
     text_key,
 )
-from litotes.data.sources.source import choice, number, whole_number
+from litotes.data.sources.source import FACTS, choice, number, whole_number
 from litotes.data.tables import read_rows
 from litotes.data.tables.files import find_file, find_files, require_file
-from litotes.data.tables.rows import Row, read_records, require_columns, rows_from
+from litotes.data.tables.rows import Row, read_header, read_records, require_columns, rows_from
 
 _TASKS = {task.name: task for task in (SENTIMENT, SARCASM)}
 
 
-def _require_folder(path: Path, files: Iterable[str]) -> None:
-    if not path.is_dir():
-        raise UserError(f"{path} is not a folder: give the one that holds {', '.join(files)}.")
+def _corpus(name: str, examples: Iterable[Example], *tasks: Task) -> Corpus:
+    return Corpus(name, tuple(examples), {task.name: task for task in tasks})
 
 
 # --- Corpora that are one layout: a file a split, a column for the text, one for the label
@@ -42,43 +41,46 @@ def _require_folder(path: Path, files: Iterable[str]) -> None:
 
 @dataclass(frozen=True)
 class Layout:
-    """Which files, columns and spellings a corpus has; a task without labels is a regression.
+    """Which files, columns and labels a corpus has.
 
-    folder: where the files may lie inside the folder that is given. spellings: of the labels;
-    empty: as they are.
+    labels: by their spellings; none: the task is a regression. folder: where the files may lie
+    inside the folder that is given.
     """
 
     name: str
-    files: Mapping[str, str]
-    task: Task
-    spellings: Mapping[str, str]
+    task: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    # the official test files of GLUE are unlabelled
+    files: Mapping[str, str] = field(
+        default_factory=lambda: {"train": "train.tsv", "valid": "dev.tsv"}
+    )
     label: str = "label"
     text: str = "text"
     pair: str | None = None
     source: str | None = None
     folder: str = ""
-    quotes: bool = True
+    quotes: bool = False
 
     def read(self, path: Path, options: Mapping[str, str]) -> Corpus:
         """Reads the files of a folder."""
         path = path / self.folder if (path / self.folder).is_dir() else path
-        _require_folder(path, self.files.values())
         needs = [column for column in (self.text, self.pair, self.label) if column is not None]
-        examples = []
-        for split, file in find_files(path, self.files).items():
-            for row in read_rows(file, needs=needs, quotes=self.quotes):
-                label: Label
-                if self.task.is_regression:
-                    label = self._score(row)
-                else:
-                    label = row.translate(self.label, self.spellings)
-                pair = None if self.pair is None else row.text(self.pair)
-                labels = {self.task.name: label}
-                text = row.text(self.text)
-                examples.append(Example(text, labels, pair, source=self.source, split=split))
-        return Corpus(self.name, tuple(examples), {self.task.name: self.task})
+        examples = [
+            Example(
+                row.text(self.text),
+                {self.task: self._label(row)},
+                None if self.pair is None else row.text(self.pair),
+                source=self.source,
+                split=split,
+            )
+            for split, file in find_files(path, self.files).items()
+            for row in read_rows(file, needs=needs, quotes=self.quotes)
+        ]
+        return _corpus(self.name, examples, Task(self.task, tuple(self.labels.values())))
 
-    def _score(self, row: Row) -> float:
+    def _label(self, row: Row) -> Label:
+        if self.labels:
+            return row.translate(self.label, self.labels)
         score = row.as_number(self.label)
         if not 0 <= score <= 5:
             raise UserError(
@@ -87,39 +89,6 @@ class Layout:
             )
         return score
 
-
-# Van Hee et al. 2018, "SemEval-2018 Task 3: Irony Detection in English Tweets"; Barbieri et al.
-# 2020, "TweetEval": found by their hashtags and then judged by people. Irony is read as sarcasm,
-# which it mostly is: a score here says how far a model of sarcasm generalises.
-IRONY = Layout(
-    "irony",
-    {"train": "train.csv", "valid": "val.csv", "test": "test.csv"},
-    SARCASM,
-    SPELLINGS["sarcasm"],
-    source="irony tweets",
-)
-
-
-_FILES = {"train": "train.tsv", "valid": "dev.tsv"}  # the official test files are unlabelled
-_ENTAILMENT = Task("entailment", ("entailment", "not_entailment"))
-_AS_THEY_ARE = {word: word for word in _ENTAILMENT.labels}
-_PARAPHRASE = Task("paraphrase", ("different", "paraphrase"))
-_NUMBERS = dict(zip("01", _PARAPHRASE.labels, strict=True))
-_SIDES = dict(zip("01", SENTIMENT.labels, strict=True))
-# Wang et al. 2019, "GLUE: A Multi-Task Benchmark and Analysis Platform for Natural Language
-# Understanding", ICLR: five of its tasks, to compare with published numbers.
-GLUE = {
-    f"glue/{name}": Layout(
-        f"glue/{name}", _FILES, task, spellings, label, text, pair, folder=folder, quotes=False
-    )
-    for name, folder, task, spellings, label, text, pair in (
-        ("sst2", "SST-2", SENTIMENT, _SIDES, "label", "sentence", None),
-        ("rte", "RTE", _ENTAILMENT, _AS_THEY_ARE, "label", "sentence1", "sentence2"),
-        ("qnli", "QNLI", _ENTAILMENT, _AS_THEY_ARE, "label", "question", "sentence"),
-        ("mrpc", "MRPC", _PARAPHRASE, _NUMBERS, "Quality", "#1 String", "#2 String"),
-        ("stsb", "STS-B", Task("similarity", ()), {}, "score", "sentence1", "sentence2"),
-    )
-}
 
 # --- Built in: a file of rows for each variety
 
@@ -136,38 +105,14 @@ def read_sampler(path: Path, options: Mapping[str, str]) -> Corpus:
     """Reads invented texts in three varieties of English, for trying things out."""
     examples = []
     for variety, row in _builtin("sampler", ("text", "source", *_TASKS)):
-        text = row.text("text")
-        labels = {
-            name: row.translate(name, {word: word for word in task.labels})
-            for name, task in _TASKS.items()
-        }
+        text, source = row.text("text"), row.require_word("source")
+        labels = {name: row.translate(name, task.labels) for name, task in _TASKS.items()}
         split = split_by_hash(text_key(text), test_share=0.3)
-        source = row.require_word("source")
         examples.append(Example(text, labels, variety=variety, source=source, split=split))
-    return Corpus("sampler", tuple(examples), _TASKS)
+    return _corpus("sampler", examples, *_TASKS.values())
 
 
-_KINDS = """
-advice complaint deadpan hyperbole idiom joke litotes negation plain politeness praise question
-quoted thanks understatement
-"""
-CONTRAST_KINDS = tuple(_KINDS.split())
-"""What a text looks like, sarcastic or not."""
-ASIDES_KINDS = tuple(sorted((*CONTRAST_KINDS, "agreement")))
-
-
-def meant_options(kinds: Iterable[str]) -> dict[str, str]:
-    """Describes the options of a corpus that is labelled by what is meant."""
-    return {
-        "classes": "2 (default) takes the sentiment label from texts without sentiment; 3 calls"
-        " them neutral",
-        "kind": f"all (default), or some, with + between: {', '.join(kinds)}",
-    }
-
-
-def read_meant(
-    name: str, kinds: Collection[str], test_share: float
-) -> Callable[[Path, Mapping[str, str]], Corpus]:
+def read_meant(name: str, test_share: float) -> Callable[[Path, Mapping[str, str]], Corpus]:
     """Reads texts labelled by what is meant, and by what they look like.
 
     `contrast`: on the same topic and in nearly the same words, what is said is once meant and once
@@ -177,24 +122,25 @@ def read_meant(
 
     def read(path: Path, options: Mapping[str, str]) -> Corpus:
         sentiment = SENTIMENT if choice(options, "classes", ("2", "3")) == "2" else SENTIMENT_3
-        value = options.get("kind", "all")
+        needs = ("text", "topic", "form", "kind", "sentiment", "sarcasm")
+        rows = [(variety, row, row.require_word("kind")) for variety, row in _builtin(name, needs)]
+        kinds, value = {kind for _, _, kind in rows}, options.get("kind", "all")
         chosen = kinds if value == "all" else value.split("+")
         for kind in chosen:
             if kind not in kinds:
                 raise UserError(f"kind={value}: {unknown_name(kind, kinds, 'kind of text')}")
         examples = []
-        needs = ("text", "topic", "form", "kind", "sentiment", "sarcasm")
-        for variety, row in _builtin(name, needs):
-            if row.require_word("kind") not in chosen:
+        for variety, row, kind in rows:
+            if kind not in chosen:
                 continue
             topic, meant = row.require_word("topic"), row.require_word("sentiment")
-            labels = {"sarcasm": row.translate("sarcasm", {word: word for word in SARCASM.labels})}
+            labels = {"sarcasm": row.translate("sarcasm", SARCASM.labels)}
             if meant in sentiment.labels:
                 labels["sentiment"] = meant
             text, source = row.text("text"), row.require_word("form")
             split = split_by_hash(topic, test_share=test_share)
             examples.append(Example(text, labels, None, variety, source, split, group=topic))
-        return Corpus(name, tuple(examples), {"sentiment": sentiment, "sarcasm": SARCASM})
+        return _corpus(name, examples, sentiment, SARCASM)
 
     return read
 
@@ -202,18 +148,9 @@ def read_meant(
 # --- BESSTIE
 
 
-_LABELS = {  # as floats too: that is how a table with an empty cell in the column stores them
-    task.name: dict(zip(("0", "1", "0.0", "1.0"), task.labels * 2, strict=True))
-    for task in _TASKS.values()
-}
 _VARIETIES = {variety.casefold(): variety for variety in ("en-AU", "en-IN", "en-UK")}
 _ADJECTIVES = {"en-au": "australian", "en-in": "indian", "en-uk": "british"}
 _SOURCES = {source.casefold(): source for source in ("Google", "Reddit")}
-
-BESSTIE_OPTIONS = {
-    "split": "train, valid or test: the split of a single file whose name does not say it",
-    "prefix": "variety puts source and variety before every text, as words the model reads (none)",
-}
 
 
 def read_besstie(path: Path, options: Mapping[str, str]) -> Corpus:
@@ -232,7 +169,7 @@ def read_besstie(path: Path, options: Mapping[str, str]) -> Corpus:
             replace(one, text=with_prefix(one.text, str(one.variety), str(one.source)))
             for one in examples
         ]
-    return Corpus("besstie", tuple(examples), _TASKS)
+    return _corpus("besstie", examples, *_TASKS.values())
 
 
 def with_prefix(text: str, variety: str, source: str) -> str:
@@ -270,37 +207,36 @@ def _besstie_files(path: Path, options: Mapping[str, str]) -> dict[str, Path]:
 def _besstie_examples(path: Path, split: str) -> Iterable[Example]:
     rows = read_rows(path, needs=("text", "variety", "source"))
     first = next(rows)
-    columns, all_rows = first.values.keys(), chain([first], rows)
-    if "label" in columns or "task" in columns:  # the long form
+    columns = first.values.keys()
+    is_long = "label" in columns or "task" in columns
+    if is_long:
         require_columns(str(path), columns, ("label", "task"))
-        return _merge_tasks(_labelled(row, _long_labels(row, split), split) for row in all_rows)
-    if split != "test":  # an unlabelled test file has neither column
+    elif split != "test":  # an unlabelled test file has neither column
         require_columns(str(path), columns, tuple(_TASKS))
-    return [
-        _labelled(
-            row,
-            {
-                task: row.translate(task, _LABELS[task])
-                for task in _TASKS
-                if row.word(task) is not None
-            },
+    examples = [
+        Example(
+            row.text("text"),
+            _long_labels(row, split) if is_long else _wide_labels(row),
+            None,
+            row.translate("variety", _VARIETIES, "variety"),
+            row.translate("source", _SOURCES, "source"),
             split,
         )
-        for row in all_rows
+        for row in chain([first], rows)
     ]
+    return _merge_tasks(examples) if is_long else examples
+
+
+def _wide_labels(row: Row) -> dict[str, str]:
+    named = (task for task in _TASKS if row.word(task) is not None)
+    return {task: row.translate(task, SPELLINGS[task]) for task in named}
 
 
 def _long_labels(row: Row, split: str) -> dict[str, str]:
-    task = row.translate("task", {name: name for name in _TASKS}, "task")
+    task = row.translate("task", _TASKS.keys(), "task")
     if split == "test" and row.word("label") is None:
         return {}
-    return {task: row.translate("label", _LABELS[task])}
-
-
-def _labelled(row: Row, labels: Mapping[str, Label], split: str) -> Example:
-    variety = row.translate("variety", _VARIETIES, "variety")
-    source = row.translate("source", _SOURCES, "source")
-    return Example(row.text("text"), labels, None, variety, source, split)
+    return {task: row.translate("label", SPELLINGS[task])}
 
 
 def _merge_tasks(examples: Iterable[Example]) -> Iterable[Example]:
@@ -333,50 +269,47 @@ def read_twitter(path: Path, options: Mapping[str, str]) -> Corpus:
     """
     min_words = whole_number(options, "min_words", 40)
     file = find_file(path, "twitter_training.csv")
-    kept = []
+    examples = []
     for row in _twitter_rows(file):
-        label = row.translate("sentiment", _TWITTER_LABELS)
+        label, group = row.translate("sentiment", _TWITTER_LABELS), row.require_word("id")
         if label and len(row.values["text"].split()) >= max(min_words, 1):
-            kept.append((row, label))
-    if not kept:
+            labels = {SENTIMENT.name: label}
+            examples.append(Example(row.text("text"), labels, source="Twitter", group=group))
+    if not examples:
         raise UserError(
             f"{file} has no positive or negative text of {min_words} words or more: choose a"
             " smaller min_words."
         )
-    # paraphrases share an id, and a few texts occur under two ids: each must stay in one split
-    ties = [
-        (("id", row.require_word("id")), ("text", text_key(row.values["text"]))) for row, _ in kept
+    # paraphrases share an id
+    return _corpus("twitter", _split_by_group(examples), SENTIMENT)
+
+
+def _split_by_group(examples: Sequence[Example]) -> list[Example]:
+    """A tenth becomes the test split. A few texts occur in two groups: texts and groups must each
+    stay in one split.
+    """
+    ties = [(("group", one.group), ("text", text_key(one.text))) for one in examples]
+    roots = (examples[root] for root in components(ties))
+    return [
+        replace(one, split=split_by_hash(str(root.group), test_share=0.1))
+        for one, root in zip(examples, roots, strict=True)
     ]
-    examples = []
-    for (row, label), root in zip(kept, components(ties), strict=True):
-        first, _ = kept[root]
-        split = split_by_hash(first.values["id"], test_share=0.1)
-        labels, group = {SENTIMENT.name: label}, row.values["id"]
-        examples.append(
-            Example(row.text("text"), labels, source="Twitter", split=split, group=group)
-        )
-    return Corpus("twitter", tuple(examples), {SENTIMENT.name: SENTIMENT})
 
 
 def _twitter_rows(path: Path) -> Iterator[Row]:
     records = read_records(path)
     first = next(records)
-    header = [field.strip().casefold() for field in first.fields]
+    header = [name.casefold() for name in read_header(path, first)]
     # the original file begins with its first tweet
     if "sentiment" not in header and "text" not in header:
         return rows_from(path, _TWITTER_COLUMNS, chain([first], records))
-    require_columns(f"{path}, line {first.first.number}", header, _TWITTER_COLUMNS)
+    require_columns(str(path), header, _TWITTER_COLUMNS)
     return rows_from(path, header, records)
 
 
 # --- Bicodemix
 
 
-BICODEMIX_OPTIONS = {
-    "lang": "en (default), my, cm (code-mixed) or all",
-    "kind": "all (default), comment or reply",
-    "classes": "3 (default); 2 takes the sentiment label from neutral texts",
-}
 _TEXT, _REPLY, _LANGUAGE = "comment/tweet", "2nd level comment/ reply", "lang_id"
 _LANGUAGES = ("en", "my", "cm")
 
@@ -395,7 +328,7 @@ def read_bicodemix(path: Path, options: Mapping[str, str]) -> Corpus:
     file = find_file(path, "annotated_bicodemix_publicsa_v2.csv")
     examples = []
     for row in read_rows(file, needs=(_TEXT, _REPLY, *columns.values(), _LANGUAGE)):
-        own_language = row.translate(_LANGUAGE, {one: one for one in _LANGUAGES}, "language")
+        own_language = row.translate(_LANGUAGE, _LANGUAGES, "language")
         # In spite of its name the column holds a flag, and where that is not set, numbers that a
         # spreadsheet has spoilt.
         own_kind = "reply" if row.word(_REPLY) == "Yes" else "comment"
@@ -411,7 +344,7 @@ def read_bicodemix(path: Path, options: Mapping[str, str]) -> Corpus:
         examples.append(Example(text, labels, source="Bicodemix", split=split))
     if not examples:
         raise UserError(f"{file} has no text with lang={language} and kind={kind}: choose others.")
-    return Corpus("bicodemix", tuple(examples), {"sentiment": sentiment, "sarcasm": SARCASM})
+    return _corpus("bicodemix", examples, sentiment, SARCASM)
 
 
 # --- iSarcasmEval
@@ -427,7 +360,6 @@ def read_isarcasm(path: Path, options: Mapping[str, str]) -> Corpus:
     and Arabic": the English training and test files in a folder.
     """
     has_rephrased = choice(options, "rephrased", ("no", "yes")) == "yes"
-    _require_folder(path, _ISARCASM_FILES.values())
     examples = []
     for split, file in find_files(path, _ISARCASM_FILES).items():
         text = "tweet" if split == "train" else "text"
@@ -435,18 +367,21 @@ def read_isarcasm(path: Path, options: Mapping[str, str]) -> Corpus:
         for row in read_rows(file, needs=[text, "sarcastic", *rephrased]):
             if row.word(text) is None:
                 continue  # one tweet of the official training file is empty
-            label = row.translate("sarcastic", SPELLINGS["sarcasm"])
-            said = [(text, label)]
-            if label == "sarcastic":
-                said += [(one, "literal") for one in rephrased if row.word(one) is not None]
+            said = {text: row.translate("sarcastic", SPELLINGS["sarcasm"])}
+            if said[text] == "sarcastic":
+                said |= {one: "literal" for one in rephrased if row.word(one) is not None}
             # a tweet and what was meant by it say the same: the group keeps them in one split
-            group = f"{split} {row.number}"
-            for column, own in said:
-                labels = {"sarcasm": own}
-                examples.append(
-                    Example(row.text(column), labels, source="iSarcasm", split=split, group=group)
+            examples += [
+                Example(
+                    row.text(column),
+                    {SARCASM.name: label},
+                    source="iSarcasm",
+                    split=split,
+                    group=f"{split} {row.number}",
                 )
-    return Corpus("isarcasm", tuple(examples), {SARCASM.name: SARCASM})
+                for column, label in said.items()
+            ]
+    return _corpus("isarcasm", examples, SARCASM)
 
 
 # --- VADER
@@ -467,21 +402,16 @@ def read_vader(path: Path, options: Mapping[str, str]) -> Corpus:
     Rule-based Model for Sentiment Analysis of Social Media Text", ICWSM.
     """
     least = number(options, "least", 0.5)
-    _require_folder(path, _VADER_FILES.values())
-    # a mean of exactly 0 takes no side
-    rated = [(one, rating) for one, rating in ratings(path) if rating and abs(rating) >= least]
-    if not rated:
+    examples = [
+        replace(one, labels={SENTIMENT.name: "positive" if rating > 0 else "negative"})
+        for one, rating in ratings(path)
+        if rating and abs(rating) >= least  # a mean of exactly 0 takes no side
+    ]
+    if not examples:
         raise UserError(
             f"{path} has no text rated {least:g} or further from 0: choose a smaller least."
         )
-    # some texts occur in two documents: texts and documents must each stay in one split
-    ties = [(("document", one.group), ("text", text_key(one.text))) for one, _ in rated]
-    examples = []
-    for (one, rating), root in zip(rated, components(ties), strict=True):
-        labels = {SENTIMENT.name: "positive" if rating > 0 else "negative"}
-        split = split_by_hash(str(rated[root][0].group), test_share=0.1)
-        examples.append(replace(one, labels=labels, split=split))
-    return Corpus("vader", tuple(examples), {SENTIMENT.name: SENTIMENT})
+    return _corpus("vader", _split_by_group(examples), SENTIMENT)
 
 
 def ratings(folder: Path) -> list[tuple[Example, float]]:
@@ -497,3 +427,20 @@ def ratings(folder: Path) -> list[tuple[Example, float]]:
             text = row.text("text")
             found.append((Example(text, {}, source=domain, group=document), rating))
     return found
+
+
+CORPORA = {
+    "sampler": read_sampler,
+    "contrast": read_meant("contrast", test_share=0.3),
+    "asides": read_meant("asides", test_share=0.15),
+    "besstie": read_besstie,
+    "twitter": read_twitter,
+    "bicodemix": read_bicodemix,
+    "vader": read_vader,
+    "isarcasm": read_isarcasm,
+    **{
+        name: Layout(name, **facts["layout"]).read
+        for name, facts in FACTS["texts"].items()
+        if "layout" in facts
+    },
+}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, nan
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from urllib.parse import unquote
 
 from litotes.core.errors import UserError
@@ -27,6 +28,28 @@ class Source(Generic[Texts]):
     example: str
     options: Mapping[str, str] = field(default_factory=dict)
     needs_path: bool = True
+
+
+FACTS: dict[str, dict[str, Any]] = tomllib.loads(
+    Path(__file__).with_name("sources.toml").read_text("utf-8")
+)
+"""By kind of source, and name."""
+
+
+def sources_of(
+    kind: str, readers: Mapping[str, Callable[[Path, Mapping[str, str]], Texts]]
+) -> dict[str, Source[Texts]]:
+    """Makes the table of the sources of one kind, each with its reader."""
+    return {
+        name: Source(
+            readers[name],
+            facts["about"],
+            facts["example"],
+            FACTS["shared"].get(facts.get("shared"), {}) | facts.get("options", {}),
+            facts.get("needs_path", True),
+        )
+        for name, facts in FACTS[kind].items()
+    }
 
 
 def read_source(spec: str, sources: Mapping[str, Source[Texts]], what: str) -> Texts:

@@ -51,17 +51,20 @@ def require_file(path: Path) -> None:
 def find_files(folder: Path, names: Mapping[str, str]) -> dict[str, Path]:
     """Of the files in `names`, those that the folder holds, by key.
 
-    A name may have .gz added; where there are both, the plain file is taken.
+    A name is a pattern (*, ?) and may have .gz added; where there are both, the plain file is
+    taken, and of several the first.
     """
+    expected = ", ".join(names.values())
+    if not folder.is_dir():
+        raise UserError(f"{folder} is not a folder: give the one that holds {expected}.")
     found = {}
     for key, name in names.items():
-        for path in (folder / f"{name}.gz", folder / name):
-            if path.is_file():
-                found[key] = path
+        files = sorted(folder.glob(name)) or sorted(folder.glob(f"{name}.gz"))
+        if files:
+            found[key] = files[0]
     if not found:
         raise UserError(
-            f"{folder} holds none of the files expected there: {', '.join(names.values())} (each"
-            " may end in .gz)."
+            f"{folder} holds none of the files expected there: {expected} (each may end in .gz)."
         )
     return found
 

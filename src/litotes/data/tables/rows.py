@@ -96,16 +96,20 @@ class Row:
             )
         return number
 
-    def translate(self, column: str, words: Mapping[str, str], kind: str = "label") -> str:
+    def translate(
+        self, column: str, words: Mapping[str, str] | Collection[str], kind: str = "label"
+    ) -> str:
         """What the word in a column stands for; the keys of `words` are in lower case."""
+        if not isinstance(words, Mapping):  # each stands for itself
+            words = {word: word for word in words}
         word = self.word(column)
         if word is not None and word.casefold() in words:
             return words[word.casefold()]
-        known = []
-        for spelling, meaning in words.items():
-            # in the case that the meaning has, where the two differ in nothing else
-            known.append(meaning if meaning.casefold() == spelling else spelling)
-        known.sort()
+        # in the case that the meaning has, where the two differ in nothing else
+        known = sorted(
+            meaning if meaning.casefold() == spelling else spelling
+            for spelling, meaning in words.items()
+        )
         found = self.require_word(column, known)
         raise UserError(f"{self.at(column)}: {unknown_name(found, known, kind)}")
 
