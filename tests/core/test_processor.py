@@ -38,10 +38,7 @@ def arm(*features: str) -> str:
     return "\n\n".join(lines.format(n, words) for n, words in enumerate(features)) + "\n"
 
 
-@pytest.mark.parametrize(
-    ("kind", "cores", "int8", "float32"),
-    TABLES["products"],
-)
+@pytest.mark.parametrize(("kind", "cores", "int8", "float32"), TABLES["products"])
 def test_what_products_are_computed_with(
     kind: str, cores: list[str], int8: str, float32: str
 ) -> None:
@@ -106,10 +103,7 @@ def groups(root: Path, membership: str, **files: str) -> Path:
     return root
 
 
-@pytest.mark.parametrize(
-    ("membership", "files", "expected"),
-    TABLES["groups"],
-)
+@pytest.mark.parametrize(("membership", "files", "expected"), TABLES["groups"])
 def test_cores_of_control_groups(
     membership: str,
     files: dict[str, str],

@@ -6,10 +6,7 @@ from litotes.core.values import Answer, Prediction
 
 
 def test_a_notebook_shows_a_prediction_escaped() -> None:
-    answers = {
-        "sarcasm": Answer("<i>sarcastic", 0.876),
-        "warmth": Answer(-0.0001, None),
-    }
+    answers = {"sarcasm": Answer("<i>sarcastic", 0.876), "warmth": Answer(-0.0001, None)}
     shown = Prediction("<script>alert(1)</script> \u202e", answers, truncated=True)._repr_html_()
     assert "<script>" not in shown
     assert ">&lt;script&gt;alert(1)&lt;/script&gt; ‹U+202E›<" in shown

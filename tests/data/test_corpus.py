@@ -58,10 +58,9 @@ def test_where_takes_other_labels_away(small: Corpus) -> None:
         {"sarcasm": "sarcastic"},
     ]
     assert list(sarcasm.tasks) == ["sarcasm"]
-    assert small.examples[0].labels == {
-        "sentiment": "positive",
-        "sarcasm": "literal",
-    }, "the whole is untouched"
+    assert small.examples[0].labels == {"sentiment": "positive", "sarcasm": "literal"}, (
+        "the whole is untouched"
+    )
 
 
 @pytest.mark.parametrize(

@@ -144,11 +144,7 @@ def _no_punctuation(text: str, random: Random) -> str:
     return re.sub(r" {2,}", " ", without).strip() if n_marks else text
 
 
-WRITERS: dict[str, Callable[[re.Match[str]], str]] = {
-    "after": _after,
-    "now": _now,
-    "would": _would,
-}
+WRITERS: dict[str, Callable[[re.Match[str]], str]] = {"after": _after, "now": _now, "would": _would}
 CHANGES: dict[str, Callable[..., Callable[[str, Random], str]]] = {
     "at_end": _at_end,
     "insert": _insert,
