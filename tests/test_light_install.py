@@ -199,13 +199,13 @@ def test_the_built_in_model_answers_alike_by_both_runtimes(
 def test_occlusion_says_the_same_whoever_computes(
     light: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from litotes.explanation.explain import explain_by_asking
+    from litotes.explanation.explain import explain
 
     monkeypatch.setenv(LIGHT_VARIABLE, str(light))
     predictor = Predictor.load(BUILTIN, device="cpu")
     inside = predictor.explain(TEXTS[0], methods=["random"])
     (runtime,) = predictor.runtimes
-    asked = explain_by_asking(
+    asked = explain(
         runtime,
         runtime.tokenizer.read([TEXTS[0]], [None])[0],
         inside.answers,

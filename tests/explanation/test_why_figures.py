@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from made_explanations import (
     PRUNED,
@@ -183,7 +184,7 @@ def test_shades_go_with_the_weights(tiny: Pretrained) -> None:
     ("n_names", "n_bands"), [(1, 1), (N_ABREAST, 1), (N_ABREAST + 1, 2), (4 * N_ABREAST + 1, 1)]
 )
 def test_bands_hold_every_name(n_names: int, n_bands: int) -> None:
-    axes = draw_bands([[1.0] * n_names] * 2, [f"w{n}" for n in range(n_names)], Figure())
+    axes = draw_bands(np.ones((2, n_names)), [f"w{n}" for n in range(n_names)], Figure())
     assert len(axes) == n_bands
     assert sum(ax.collections[0].get_array().size for ax in axes) == 2 * n_names
     labels = [label.get_text() for ax in axes for label in ax.get_xticklabels()]

@@ -135,7 +135,7 @@ def test_the_command(tiny: Pretrained, tmp_path: Path, capsys: pytest.CaptureFix
     command = ["export", "--model", run, "--to", "transformers"]
     for more in (["--int8", "--out", out], ["--data", "sampler", "--out", out], []):
         assert main([*command, *more]) == 2
-    assert "name it by --out FOLDER" in capsys.readouterr().err
+    assert "--to transformers needs --out" in capsys.readouterr().err
     assert not Path(out).exists()
     assert main([*command, "--out", out]) == 0
     assert f"from_pretrained({out!r})" in capsys.readouterr().out

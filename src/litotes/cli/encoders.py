@@ -49,8 +49,6 @@ def get(options: argparse.Namespace) -> None:
 
 def _fetch(name: str, to: Path | None, *, from_hub: bool) -> Fetched:
     pick(FETCHABLE, name, "encoder")
-    if to is not None and from_hub:
-        raise UserError("--hub puts an encoder into the Hub's cache: leave out --to.")
     if name in BUNDLED and to is None and installed_folder(name) is not None:
         return Fetched(name, Path(check_encoder(name)["folder"]), 0)
     if from_hub:

@@ -16,7 +16,7 @@ from litotes.core.errors import has_extra, require_extra
 from litotes.core.storage import find_target
 from litotes.explanation.attribution import available_methods, by_weight
 from litotes.explanation.explain import METHOD, check_format, chosen_methods, write_explanation
-from litotes.explanation.explanation import Explanation, Shading, segments, unread
+from litotes.explanation.explanation import Explanation, Shading
 from litotes.prediction.predictor import Predictor
 
 if TYPE_CHECKING:
@@ -114,16 +114,16 @@ def shaded_texts(explanation: Explanation) -> Iterator[Text]:
     """The text, and its pair if it has one, as written, with their words marked."""
     from rich.text import Text
 
-    read, shading = explanation.read, explanation.shadings[explanation.method]
+    shading = explanation.shadings[explanation.method]
     greatest = max(map(abs, shading.weights)) or 1.0
-    for is_pair in (False,) if read.pair is None else (False, True):
+    for side in explanation.sides:
         text = Text()
-        for part, word in segments(read, is_pair=is_pair):
+        for part, word in side.parts:
             if word is None:
                 text.append(visible(part))
             else:
                 text.append(*_mark_word(visible(part), shading.weights[word] / greatest, shading))
-        text.append(visible(unread(read, is_pair=is_pair)))
+        text.append(visible(side.unread))
         yield text
 
 

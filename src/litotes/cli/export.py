@@ -31,8 +31,6 @@ def export(options: argparse.Namespace) -> None:
     if options.to == "transformers":
         _export_to_transformers(options)
         return
-    if options.int8 and options.int16:
-        raise UserError("An export has one precision: --int8 or --int16, not both.")
     folder = open_model(options.model)
     source = options.data
     if source is None and is_builtin(folder.path):
@@ -62,13 +60,6 @@ def export(options: argparse.Namespace) -> None:
 
 
 def _export_to_transformers(options: argparse.Namespace) -> None:
-    if options.int8 or options.int16 or options.data is not None or options.allow is not None:
-        raise UserError(
-            "--to transformers writes the weights as they are, so there is nothing to measure:"
-            " leave out --int8, --int16, --data and --allow."
-        )
-    if options.out is None:
-        raise UserError("--to transformers writes a folder of its own: name it by --out FOLDER.")
     export_to_transformers(open_model(options.model), Path(options.out))
     if options.json:
         print_json({"folder": options.out})

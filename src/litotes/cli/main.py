@@ -57,6 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     command = COMMANDS[options.command]
     try:
+        check_together(options)
         if "needs" in command:
             require_extra(command["needs"], f"`litotes {options.command}`")
         if command.get("sleeps", False):
@@ -164,7 +165,7 @@ class CommandParser(Parser):
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
-        self.set_defaults(command=name)
+        self.set_defaults(command=name, parser=self)
         sections: dict[str, Any] = {}
         for title, flags in command.get("sections", {}).items():
             sections |= dict.fromkeys(flags, self.add_argument_group(title))
@@ -179,6 +180,25 @@ class CommandParser(Parser):
             if flag.startswith("--") and " " not in flag and flag not in known:
                 self.error(unknown_name(flag, known, "option"))
         return self.parse_args(arguments)
+
+
+def check_together(options: argparse.Namespace) -> None:
+    """Refuses options that do nothing without others, or that contradict one another."""
+    parser, command = options.parser, COMMANDS[options.command]
+    actions = {one.metavar: one for one in parser._actions if not one.option_strings}
+    actions |= parser._option_string_actions
+
+    def is_given(key: str) -> bool:
+        flag, _, value = key.partition(" ")
+        found = getattr(options, actions[flag].dest)
+        return found == value if value else found not in (None, False, [], actions[flag].default)
+
+    for key in filter(is_given, command.get("needs_also", {})):
+        if missing := [other for other in command["needs_also"][key] if not is_given(other)]:
+            raise UserError(f"{key} needs {' and '.join(missing)}: add it, or leave {key} out.")
+    for key in filter(is_given, command.get("excludes", {})):
+        if others := list(filter(is_given, command["excludes"][key])):
+            raise UserError(f"{key} and {others[0]} contradict each other: give one, not both.")
 
 
 def options_of(name: str) -> dict[str, dict[str, Any]]:

@@ -66,93 +66,40 @@ _OTHERS = (".json", ".tsv", ".tab", ".arrow", ".feather", ".orc")
 
 
 def predict(options: argparse.Namespace) -> None:
-    is_in_parts = options.on is not None
-    out = None if options.out is None or is_in_parts else Path(options.out)
+    out = None if options.out is None or options.on is not None else Path(options.out)
     if out is not None:  # what must not be replaced is reported before the work
         if options.file is None:
             find_target(out)
         else:
             TableRequest(options.file).check_target(out)
-    _check_options(options, out)
-    predict_other_kind = for_kind(options)
-    if predict_other_kind is not None:
-        predict_other_kind(options)
-        return
-    _check_parts(options)
-    if is_in_parts:
-        _predict_folder(table_request(options), options)
-        return
-    request = None if options.file is None else table_request(options)
-    is_for_people = options.format in (None, "table") or options.json
-    with lean_torch():
-        (predictor,) = load_predictors(options, [options.model])
-        predictor = predictor.for_variety(options.variety)
-    if request is not None and out is not None and not is_for_people:
-        _predict_file(predictor, request, out, options)
-    else:
-        _predict_rows(predictor, request, options)
-
-
-def _check_options(options: argparse.Namespace, out: Path | None) -> None:
-    """Refuses options that contradict each other, and chooses the format."""
-    is_table = options.file is not None
-
-    _refuse(options.texts and is_table, "Give texts or --file, not both.")
-    for name in ("columns", "key", "no_text", "prefix"):
-        _refuse(
-            getattr(options, name) and not is_table,
-            f"--{name.replace('_', '-')} is about the columns of a table: give the --file that has"
-            " it.",
-        )
-    _refuse(
-        options.pair is not None and not is_table and len(options.texts) != 1,
-        "--pair is the second text of one TEXT, or a column of a table: give one TEXT, or the"
-        " --file that has it.",
-    )
-    _refuse(
-        options.key is not None and options.columns is not None,
-        "--key keeps one column, --columns several: give one of them.",
-    )
-    if out is not None:
         options.format = _format_of(out, options.format, is_json=options.json)
-    _refuse(
-        options.keep_formulas and options.format != "csv",
-        "--keep-formulas is about CSV files: add --format csv.",
-    )
-    if options.format == "parquet":
-        _refuse(
-            options.out is None, "Parquet is not for a screen: name a file, --out answers.parquet."
+    _check_options(options)
+    if (predict_other_kind := for_kind(options)) is not None:
+        predict_other_kind(options)
+    elif options.on is not None:
+        _predict_folder(table_request(options), options)
+    else:
+        request = None if options.file is None else table_request(options)
+        is_for_people = options.format in (None, "table") or options.json
+        with lean_torch():
+            (predictor,) = load_predictors(options, [options.model])
+            predictor = predictor.for_variety(options.variety)
+        if request is None or out is None or is_for_people:
+            _predict_rows(predictor, request, options)
+        else:
+            _predict_file(predictor, request, out, options)
+
+
+def _check_options(options: argparse.Namespace) -> None:
+    if options.pair is not None and options.file is None and len(options.texts) != 1:
+        raise UserError(
+            "--pair is the second text of one TEXT, or a column of a table: give one TEXT, or the"
+            " --file that has it."
         )
-        _refuse(not is_table, "Parquet files are written for tables: give --file, or --format csv.")
-
-
-def _refuse(is_wrong: object, sentence: str) -> None:
-    if is_wrong:
-        raise UserError(sentence)
-
-
-def _check_parts(options: argparse.Namespace) -> None:
-    """Refuses what is not for answers in parts, or for them alone."""
-    for name in ("address", "workers", "rows_per_part"):
-        _refuse(
-            getattr(options, name) and options.on is None,
-            f"--{name.replace('_', '-')} is for answers in parts: add --on here or --on ray.",
-        )
-    if options.on is None:
-        return
-    _refuse(
-        options.file is None or options.out is None,
-        "--on answers tables in parts: name the table or folder (--file F) and a folder for the"
-        " answers (--out FOLDER).",
-    )
-    _refuse(
-        options.format == "table",
-        "A table is for a person to read: with --on choose --format parquet, jsonl or csv.",
-    )
-    _refuse(
-        options.address is not None and options.on != "ray",
-        "--address is that of a Ray cluster: add --on ray.",
-    )
+    if options.keep_formulas and options.format != "csv":
+        raise UserError("--keep-formulas is about CSV files: add --format csv.")
+    if options.format == "parquet" and options.file is None:
+        raise UserError("Parquet files are written for tables: give --file, or --format csv.")
 
 
 def _format_of(out: Path, format: str | None, *, is_json: bool) -> str | None:

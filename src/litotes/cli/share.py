@@ -49,9 +49,9 @@ def score(options: argparse.Namespace) -> None:
     if options.submit is not None:
         _submit(options)
         return
-    if options.gold is None or options.model:
+    if options.predictions is None:
         raise UserError(
-            "Give PREDICTIONS and GOLD to score a file, or --submit FILE --model M to answer one."
+            "Give PREDICTIONS and GOLD to score a file, or --submit FILE to answer one."
         )
     result = score_files(options.predictions, options.gold, seed=options.seed or 0)
     if options.out:
@@ -87,8 +87,6 @@ def _submit(options: argparse.Namespace) -> None:
 
 
 def _archive(options: argparse.Namespace) -> Path:
-    if options.predictions is not None:
-        raise UserError("--submit answers a file: leave PREDICTIONS and GOLD out.")
     out = Path(options.out or "answer.zip")
     if out.suffix.lower() != ".zip":
         raise UserError(f"--out {out}: name the archive to write, for example --out answer.zip.")

@@ -58,16 +58,12 @@ def translate(options: argparse.Namespace) -> None:
 
 
 def _check(options: argparse.Namespace) -> None:
-    if options.texts and options.file is not None:
-        raise UserError("Give texts or --file, not both.")
     if options.references:
         require_extra("translate", "--references")
     if options.explain is None:
         return
     if len(options.texts) != 1:
         raise UserError("--explain shows one text: give exactly one.")
-    if options.out is not None or options.references:
-        raise UserError("--explain names its own file and scores nothing: leave the others out.")
     if options.explain.suffix not in (".svg", ".png", ".json"):
         raise UserError(f"{options.explain}: --explain writes .svg, .png or .json.")
 

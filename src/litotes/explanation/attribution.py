@@ -10,6 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
@@ -33,9 +34,10 @@ _N_TEXTS = 32
 """Asked of a runtime at a time; in between the work can be ended."""
 
 
-class TextQuestion(ABC):
+@dataclass(frozen=True)
+class TextQuestion:
     """One answer of a model, asked about by changing the text. label: its number among the task's
-    labels; 0 for a regression.
+    labels; 0 for a regression. logits: those of the task for other texts, (text, class).
 
     What is explained is the log odds of the label, with the calibration the model answers with:
 
@@ -46,34 +48,44 @@ class TextQuestion(ABC):
     do: what moves all logits alike changes no answer.
     """
 
+    read: ReadText
     task: Task
     label: int
+    calibration: Calibration
+    logits: Callable[[Sequence[Pieces]], NDArray[Any]]
 
-    @property
-    @abstractmethod
-    def read(self) -> ReadText:
-        """The text."""
+    @classmethod
+    def to_runtime(
+        cls, runtime: Runtime, read: ReadText, task: Task, label: int, between: Callable[[], None]
+    ) -> TextQuestion:
+        """Asked of whatever computes the answers. between: called before each batch; may raise to
+        end the work.
+        """
 
-    @property
-    @abstractmethod
-    def calibration(self) -> Calibration:
-        """Of the task."""
+        def logits(texts: Sequence[Pieces]) -> NDArray[Any]:
+            parts = []
+            for start in range(0, len(texts), _N_TEXTS):
+                between()
+                parts.append(runtime.logits(texts[start : start + _N_TEXTS])[task.name])
+            return np.concatenate(parts)
 
-    @abstractmethod
-    def logits(self, texts: Sequence[Pieces]) -> NDArray[Any]:
-        """Of the task, (text, class)."""
+        calibration = runtime.calibration.get(task.name, Calibration())
+        return cls(read, task, label, calibration, logits)
+
+    def log_odds(self, logits: Any, log_sum_exp: Callable[[Any], Any]) -> Any:
+        """F of every text from logits (text, class), of numpy or of torch. (text,)"""
+        if self.task.is_regression:
+            return logits[:, 0]
+        logits = logits / self.calibration.temperature
+        if self.task.multi_label:
+            return logits[:, self.label]
+        others = [label for label in range(len(self.task.labels)) if label != self.label]
+        return logits[:, self.label] - log_sum_exp(logits[:, others])
 
     def scores(self, texts: Sequence[Pieces]) -> NDArray[np.float64]:
         """F of other texts, the answer still being the one given to this. (text,)"""
-        logits = self.logits(texts).astype(np.float64)
-        if self.task.is_regression:
-            return logits[:, 0]
-        logits /= self.calibration.temperature
-        if self.task.multi_label:
-            return logits[:, self.label]
-        others = np.delete(logits, self.label, axis=1)
-        scores: NDArray[np.float64] = logits[:, self.label] - np.logaddexp.reduce(others, axis=1)
-        return scores
+        log_sum_exp = partial(np.logaddexp.reduce, axis=1)
+        return np.asarray(self.log_odds(self.logits(texts).astype(np.float64), log_sum_exp))
 
     def without(self, words: Collection[int]) -> Pieces:
         """The text after these words have left it; the others close up, special pieces stay."""
@@ -88,35 +100,6 @@ class TextQuestion(ABC):
 
 
 @dataclass(frozen=True)
-class RuntimeQuestion(TextQuestion):
-    """Asked of whatever computes the answers. between: called before each batch; may raise to end
-    the work.
-    """
-
-    runtime: Runtime
-    text: ReadText
-    task: Task
-    label: int
-    between: Callable[[], None] = lambda: None
-
-    @property
-    def read(self) -> ReadText:
-        return self.text
-
-    @property
-    def calibration(self) -> Calibration:
-        return self.runtime.calibration.get(self.task.name, Calibration())
-
-    def logits(self, texts: Sequence[Pieces]) -> NDArray[Any]:
-        parts = []
-        for start in range(0, len(texts), _N_TEXTS):
-            self.between()
-            part = self.runtime.logits(texts[start : start + _N_TEXTS])
-            parts.append(part[self.task.name])
-        return np.concatenate(parts)
-
-
-@dataclass(frozen=True)
 class Question(TextQuestion):
     """Asked of a model that torch computes, so that methods can look inside. between: see
     `compute_logits`.
@@ -124,42 +107,32 @@ class Question(TextQuestion):
 
     model: Model
     observation: Observation
-    task: Task
-    label: int
-    between: Callable[[], None] = lambda: None
+    between: Callable[[], None]
 
     @classmethod
-    def about(cls, model: Model, observation: Observation, task: Task) -> Question:
-        """The answer the model gives."""
-        if task.is_regression:
-            return cls(model, observation, task, 0)
-        logits = observation.logits[task.name][None].numpy()
-        (answer,) = to_answers(logits, task, model.calibration_of(task.name)).objects()
-        return cls(model, observation, task, number_of(answer, task))
+    def about(
+        cls,
+        model: Model,
+        observation: Observation,
+        task: Task,
+        label: int | None = None,
+        between: Callable[[], None] = lambda: None,
+    ) -> Question:
+        """label: the one asked about; None: the model's answer."""
+        calibration = model.calibration_of(task.name)
+        if label is None:
+            logits = observation.logits[task.name][None].numpy()
+            (answer,) = to_answers(logits, task, calibration).objects()
+            label = number_of(answer, task)
 
-    @property
-    def read(self) -> ReadText:
-        return self.observation.read
+        def ask(texts: Sequence[Pieces]) -> NDArray[Any]:
+            return compute_logits(model, texts, between=between)[task.name].numpy()
 
-    @property
-    def calibration(self) -> Calibration:
-        return self.model.calibration_of(self.task.name)
-
-    def logits(self, texts: Sequence[Pieces]) -> NDArray[Any]:
-        found: NDArray[Any] = compute_logits(self.model, texts, between=self.between)[
-            self.task.name
-        ].numpy()
-        return found
+        return cls(observation.read, task, label, calibration, ask, model, observation, between)
 
     def score(self, logits: Tensor) -> Tensor:
         """F of every text, from logits (text, class), with its gradient. (text,)"""
-        if self.task.is_regression:
-            return logits[:, 0]
-        logits = logits / self.calibration.temperature
-        if self.task.multi_label:
-            return logits[:, self.label]
-        others = [label for label in range(len(self.task.labels)) if label != self.label]
-        return logits[:, self.label] - logits[:, others].logsumexp(-1)
+        return cast("Tensor", self.log_odds(logits, lambda others: others.logsumexp(-1)))
 
 
 def number_of(answer: Answer, task: Task) -> int:

@@ -4,7 +4,7 @@ and the attention maps; and the explanation as a file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,14 +22,13 @@ from litotes.explanation.attribution import (
     ASKING,
     METHODS,
     Question,
-    RuntimeQuestion,
     TextQuestion,
     available_methods,
     faithfulness,
     number_of,
     order_of,
 )
-from litotes.explanation.explanation import Explanation, LayerMaps, Shading, Trace
+from litotes.explanation.explanation import Explanation, Shading, Trace
 from litotes.model.calibration import apply_to_each
 from litotes.model.folder import name_model
 from litotes.model.runtime import Runtime
@@ -48,7 +47,7 @@ FORMATS = (".html", ".json", ".svg", ".png")
 
 
 def explain(
-    model: Model,
+    model: Model | Runtime,
     read: ReadText,
     answers: Mapping[str, Answer],
     task: Task,
@@ -61,73 +60,58 @@ def explain(
 ) -> Explanation:
     """Why the model gave its answer to `task`. answers: what it says of the text.
 
-    methods: those to run as well as `method`; None: all. is_tested: how faithful each of them is,
-    is measured as well. answered_at_layer: after how many layers an exit is sure of all answers.
+    model: a runtime is explained by the methods that ask for other answers alone (`ASKING`),
+    without torch; what happens in its layers is not known. methods: those to run as well as
+    `method`; None: all. is_tested: how faithful each of them is, is measured as well.
+    answered_at_layer: after how many layers an exit is sure of all answers.
     """
-    from litotes.explanation.observation import observe, trace_of  # imports torch
-
-    progress = _Progress(watch, chosen_methods(method, methods))
-    _check_has_words(read)
-    [observation] = observe(model, [read], device=model.classifier.device)
-    label = number_of(answers[task.name], task)
-    question = Question(model, observation, task, label, progress.report)
-    spec = model.classifier.encoder.spec
-    layers = []
-    for view, effective in zip(observation.layers, observation.effective, strict=True):
-        layers.append(
-            LayerMaps(
-                heads=view.heads,
-                origin=tuple(view.origin.tolist()),
-                standard=view.weights.cpu(),
-                effective=effective.maps.cpu(),
-                n_null=tuple(effective.n_null.tolist()),
-            )
+    asks_only = isinstance(model, Runtime)
+    chosen = chosen_methods(method, ASKING if asks_only and methods is None else methods)
+    if read.pieces.unreadable or not read.words:
+        raise UserError(
+            "The model's tokenizer finds no word that it knows in this text: there is nothing to"
+            " explain."
         )
-    return Explanation(
-        read=read,
-        task=task.name,
-        answers=answers,
-        probabilities=_probabilities(question, observation.logits[task.name][None].numpy()),
-        method=method,
-        shadings=_shadings(question, progress, is_tested=is_tested),
-        trace=trace_of(observation),
-        layers=tuple(layers),
-        model=name_model(model.base, model.classifier.head_name, spec.pruning),
-        answered_at_layer=answered_at_layer,
-    )
-
-
-def explain_by_asking(
-    runtime: Runtime,
-    read: ReadText,
-    answers: Mapping[str, Answer],
-    task: Task,
-    *,
-    method: str = METHOD,
-    methods: Sequence[str] | None = None,
-    is_tested: bool = True,
-    answered_at_layer: int | None = None,
-    watch: Watch = ignore_progress,
-) -> Explanation:
-    """The same by the methods that ask for other answers alone (`ASKING`), without torch; what
-    happens in the layers is not known.
-    """
-    progress = _Progress(watch, chosen_methods(method, ASKING if methods is None else methods))
-    _check_has_words(read)
+    progress = _Progress(watch, chosen)
+    look = _ask if asks_only else _look_inside
     label = number_of(answers[task.name], task)
-    question = RuntimeQuestion(runtime, read, task, label, progress.report)
+    question, logits, seen = look(cast(Any, model), read, task, label, progress.report)
     return Explanation(
         read=read,
         task=task.name,
         answers=answers,
-        probabilities=_probabilities(question, question.logits([read.pieces])),
+        probabilities=_probabilities(question, logits),
         method=method,
         shadings=_shadings(question, progress, is_tested=is_tested),
-        trace=Trace(read.written, (None,) * len(read.written), ()),
-        layers=(),
-        model=runtime.name,
         answered_at_layer=answered_at_layer,
+        **seen,
     )
+
+
+_Seen = tuple[TextQuestion, NDArray[Any], dict[str, Any]]
+"""The question, the logits of the text (1, class), and what the explanation says of the model."""
+
+
+def _ask(
+    runtime: Runtime, read: ReadText, task: Task, label: int, between: Callable[[], None]
+) -> _Seen:
+    question = TextQuestion.to_runtime(runtime, read, task, label, between)
+    trace = Trace(read.written, (None,) * len(read.written), ())
+    seen = {"trace": trace, "layers": (), "model": runtime.name}
+    return question, question.logits([read.pieces]), seen
+
+
+def _look_inside(
+    model: Model, read: ReadText, task: Task, label: int, between: Callable[[], None]
+) -> _Seen:
+    from litotes.explanation.observation import layer_maps, observe, trace_of  # imports torch
+
+    classifier = model.classifier
+    [observation] = observe(model, [read], device=classifier.device)
+    name = name_model(model.base, classifier.head_name, classifier.encoder.spec.pruning)
+    seen = {"trace": trace_of(observation), "layers": layer_maps(observation), "model": name}
+    question = Question.about(model, observation, task, label, between)
+    return question, observation.logits[task.name][None].numpy(), seen
 
 
 def chosen_methods(method: str, methods: Sequence[str] | None = None) -> list[str]:
@@ -142,14 +126,6 @@ def chosen_methods(method: str, methods: Sequence[str] | None = None) -> list[st
             others = " or ".join(available)
             require_extra("train", f"The method {name!r}", instead=f"; {others} need nothing more")
     return [name for name in available if methods is None or name == method or name in methods]
-
-
-def _check_has_words(read: ReadText) -> None:
-    if read.pieces.unreadable or not read.words:
-        raise UserError(
-            "The model's tokenizer finds no word that it knows in this text: there is nothing to"
-            " explain."
-        )
 
 
 @dataclass

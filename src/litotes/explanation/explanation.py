@@ -6,14 +6,16 @@ how much each word counts. Nothing here imports torch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import compress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
+from litotes.core.numbers import Floats
 from litotes.core.pages import render
 from litotes.core.text import one_line
 from litotes.core.values import Answer, label_text
@@ -111,12 +113,11 @@ class Trace:
     heads: tuple[tuple[int, ...], ...]
 
     @cached_property
-    def seen(self) -> tuple[tuple[bool, ...], ...]:
+    def seen(self) -> NDArray[np.bool_]:
         """Whether a layer sees the keys and values of a piece. (layer, piece)"""
-        return tuple(
-            tuple(left is None or left >= layer for left in self.left_after)
-            for layer in range(len(self.heads))
-        )
+        n_layers = len(self.heads)
+        last = [n_layers if left is None else left for left in self.left_after]
+        return np.array(last) >= np.arange(n_layers)[:, None]
 
     def there(self, layer: int) -> tuple[str, ...]:
         """The pieces `layer` sees, in writing."""
@@ -191,35 +192,34 @@ class Explanation:
         label = label_to_explain(answer)
         return Answer(label, answer.probabilities[label], answer.probabilities)
 
-    @property
+    @cached_property
     def left_at_layer(self) -> tuple[int | None, ...]:
         """Per word the layer, from 0, after which its last piece left; None where one stayed to the
         end.
         """
-        by_word: list[int | None] = []
-        for word in self.read.words:
-            by_piece = [self.trace.left_after[piece] for piece in word.pieces]
-            left = [layer for layer in by_piece if layer is not None]
-            by_word.append(max(left) if len(left) == len(by_piece) else None)
-        return tuple(by_word)
+        after = self.trace.left_after
+        by_word = [[after[piece] for piece in word.pieces] for word in self.read.words]
+        return tuple(None if None in left else max(cast(list[int], left)) for left in by_word)
 
-    @property
-    def n_words_seen(self) -> tuple[int, ...]:
-        """Of how many words each layer still sees a piece. (layer,)"""
-        n_layers = len(self.layers)
-        last_seen = [n_layers if left is None else left for left in self.left_at_layer]
-        return tuple(sum(last >= layer for last in last_seen) for layer in range(n_layers))
+    @cached_property
+    def share_seen(self) -> Floats:
+        """The share of a word's pieces that a layer sees. (layer, word)"""
+        words = [self.trace.seen[:, list(word.pieces)].mean(1) for word in self.read.words]
+        return np.stack(words, axis=1)
 
     @property
     def n_layers_with_words(self) -> int:
         """The first so many layers see a word; behind them there is no map worth a look."""
-        return sum(n > 0 for n in self.n_words_seen)
+        return int((self.share_seen > 0).any(1).sum())
 
     @property
     def layer_to_show(self) -> int:
         """The layer, from 0, to show first: the last that still sees half of the words."""
-        n_words = len(self.read.words)
-        return sum(2 * n >= n_words for n in self.n_words_seen) - 1
+        return int(((self.share_seen > 0).mean(1) >= 0.5).sum()) - 1
+
+    @property
+    def sides(self) -> list[Side]:
+        return sides(self.read)
 
     @property
     def n_weights(self) -> int:
@@ -293,8 +293,6 @@ class Explanation:
             explained=self,
             shading=self.shadings[self.method],
             answer=answer_in_words(self.answer),
-            segments=segments,
-            unread_shown=unread_shown,
             n_shades=N_SHADES,
         )
 
@@ -313,39 +311,38 @@ def answer_in_words(answer: Answer) -> str:
 # notebook.
 
 
-def segments(read: ReadText, *, is_pair: bool) -> Iterator[tuple[str, int | None]]:
-    """The text (or the pair) as far as it was read: words with their numbers, and what stands
-    between them with None.
+@dataclass(frozen=True)
+class Side:
+    """parts: the text as far as it was read: words with their numbers, and what stands between them
+    with None. unread: what follows the last word that was read, where a text had to be cut.
     """
-    text, end = _side(read, is_pair=is_pair), 0
-    for number, word in enumerate(read.words):
-        if word.is_pair == is_pair and word.end > end:
-            start = max(word.start, end)  # a tokenizer may let words share a letter
-            if start > end:
-                yield text[end:start], None
-            yield text[start : word.end], number
-            end = word.end
-    if rest := text[end : len(text) - len(unread(read, is_pair=is_pair))]:
-        yield rest, None
+
+    parts: tuple[tuple[str, int | None], ...]
+    unread: str
+
+    @property
+    def unread_shown(self) -> str:
+        """The beginning of it; a book need not follow."""
+        n_more = len(self.unread) - _MOST_UNREAD
+        shown = f"{self.unread[:_MOST_UNREAD]}… and {n_more:,} more characters"
+        return shown if n_more > 0 else self.unread
 
 
-def unread(read: ReadText, *, is_pair: bool) -> str:
-    """What follows the last word that was read, where a text had to be cut."""
-    end = max((word.end for word in read.words if word.is_pair == is_pair), default=0)
-    rest = _side(read, is_pair=is_pair)[end:]
-    return rest if read.pieces.truncated and rest.strip() else ""
-
-
-def unread_shown(read: ReadText, *, is_pair: bool) -> str:
-    """The beginning of it; a book need not follow."""
-    rest = unread(read, is_pair=is_pair)
-    if len(rest) > _MOST_UNREAD:
-        rest = f"{rest[:_MOST_UNREAD]}… and {len(rest) - _MOST_UNREAD:,} more characters"
-    return rest
-
-
-def _side(read: ReadText, *, is_pair: bool) -> str:
-    return (read.pair or "") if is_pair else read.text
+def sides(read: ReadText) -> list[Side]:
+    """The text and, of two, the second."""
+    found = []
+    for is_pair, text in enumerate((read.text,) if read.pair is None else (read.text, read.pair)):
+        parts: list[tuple[str, int | None]] = []
+        end = 0
+        for number, word in enumerate(read.words):
+            if word.is_pair == is_pair and word.end > end:
+                start = max(word.start, end)  # a tokenizer may let words share a letter
+                parts += [(text[end:start], None), (text[start : word.end], number)]
+                end = word.end
+        is_cut = read.pieces.truncated and text[end:].strip()
+        parts.append(("" if is_cut else text[end:], None))
+        found.append(Side(tuple(part for part in parts if part[0]), text[end:] if is_cut else ""))
+    return found
 
 
 # Attention between words, layer by layer: small enough to send and to draw, where the maps by piece

@@ -23,15 +23,16 @@ from numpy.typing import NDArray
 
 from litotes.core.errors import UserError
 from litotes.core.figures import INK
+from litotes.core.numbers import Floats
 from litotes.core.text import harmless
 from litotes.encoder.tokenizer import ReadText
 from litotes.explanation.explanation import (
     Explanation,
     LayerMaps,
     Shading,
+    Side,
     answer_in_words,
-    segments,
-    unread,
+    sides,
 )
 
 FOR, AGAINST, FOR_LINE, AGAINST_LINE = "#6fb1e8", "#f5a04f", "#0a5ea8", "#a84300"
@@ -56,29 +57,23 @@ def explanation_figure(
     number = explanation.layer_to_show if layer is None else layer
     maps, title = _maps_of(explanation, number, head)
     placed = lay_out(explanation.read, width=_WIDTH - 2 * _EDGE)
-    any_left = any(left is not None for left in explanation.trace.left_after)
     # inches of the answer, the words, the maps and, if any word left, the departures
     heights = [
         0.3 * max(len(explanation.probabilities), 0.5) + 0.55,
         LINE_INCHES * _n_lines(placed) + _TITLE,
         _MAP_HEIGHT,
     ]
-    if any_left:
-        heights.append(bands_inches(len(explanation.layers), len(explanation.read.words)))
+    if any(left is not None for left in explanation.trace.left_after):
+        heights.append(bands_inches(*explanation.share_seen.shape))
     picture = Figure(figsize=(_WIDTH, sum(heights)), layout="constrained")
     rows = picture.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     _draw_answer(explanation, rows[0])
     _draw_shading(explanation, placed, rows[1], height=heights[1])
     rows[2].suptitle(f"{title}\n", fontsize=10, x=_EDGE / _WIDTH, ha="left")
     _draw_maps(explanation, explanation.layers[number], maps, rows[2])
-    if any_left:
-        # layers × words: the share of a word's pieces that a layer sees
-        words = explanation.read.words
-        seen = [
-            [sum(row[piece] for piece in word.pieces) / len(word.pieces) for word in words]
-            for row in explanation.trace.seen
-        ]
-        bands = draw_bands(seen, [word.written for word in words], rows[3])
+    for row in rows[3:]:
+        words = [word.written for word in explanation.read.words]
+        bands = draw_bands(explanation.share_seen, words, row)
         bands[0].set_title("what each layer still sees of the words", fontsize=10, loc="left")
     return picture
 
@@ -227,10 +222,10 @@ def lay_out(read: ReadText, *, width: float) -> list[PlacedText]:
     Parts that touch may be separated, as at the end of any long word.
     """
     placed: list[PlacedText] = []
-    line, letters = 0, FontProperties(size=POINTS)
-    for is_pair in (False,) if read.pair is None else (False, True):
-        x, line = 0.0, line + 2 if is_pair else line
-        for written, number in _parts(read, is_pair=is_pair):
+    line, letters = -2, FontProperties(size=POINTS)
+    for side in sides(read):
+        x, line = 0.0, line + 2
+        for written, number in _parts(side):
             if "\n" in written:
                 x, line = 0.0, line + 1
                 continue
@@ -288,17 +283,15 @@ def drawable(text: str) -> str:
     return "".join(char if font.get_char_index(ord(char)) else _MISSING for char in harmless(text))
 
 
-def _parts(read: ReadText, *, is_pair: bool) -> Iterator[tuple[str, int | None]]:
-    """Segments, with blanks and single words between them apart; a tab is a blank."""
-    for part, number in segments(read, is_pair=is_pair):
+def _parts(side: Side) -> Iterator[tuple[str, int | None]]:
+    """With blanks and single words between the words apart; a tab is a blank."""
+    more = f" … {len(side.unread):,} more characters were not read" if side.unread else ""
+    for part, number in (*side.parts, (more, None)):
         if number is not None:
             yield drawable(part), number
             continue
         for piece in _SPLIT.findall(part):
             yield (piece if piece == "\n" else " " if piece.isspace() else drawable(piece)), None
-    if rest := unread(read, is_pair=is_pair):
-        for piece in _SPLIT.findall(f" … {len(rest):,} more characters were not read"):
-            yield piece, None
 
 
 # What each layer still sees: a row for each layer, a column for each word, piece or attention head.
@@ -311,48 +304,37 @@ _MOST_BANDS = 4
 
 def bands_inches(n_layers: int, n_names: int) -> float:
     """How high the bands are together."""
-    n_bands = len(_starts(n_names))
-    return 0.4 + n_bands * (0.17 * n_layers + (0.75 if _are_written(n_names) else 0.35))
+    n_bands, are_written = _n_bands(n_names)
+    return 0.4 + n_bands * (0.17 * n_layers + (0.75 if are_written else 0.35))
 
 
-def draw_bands(seen: Sequence[Sequence[float]], names: Sequence[str], into: Any) -> list[Axes]:
+def draw_bands(seen: Floats, names: Sequence[str], into: Any) -> list[Axes]:
     """One below another, so that all names can be written; a text too long for that is one band
-    without names. seen: (layer, name)
+    without names. Dark where something is there, light where it is gone.
+
+    seen: (layer, name), from 0 to 1
     """
-    starts = _starts(len(names))
-    width = starts.step
-    bands = list(into.subplots(len(starts), 1, squeeze=False)[:, 0])
-    for start, ax in zip(starts, bands, strict=True):
-        here = slice(start, start + width)
-        shown = names[here] if _are_written(len(names)) else ()
-        _draw_band([row[here] for row in seen], shown, ax)
+    n_bands, are_written = _n_bands(len(names))
+    bands = list(into.subplots(n_bands, 1, squeeze=False)[:, 0])
+    colours = LinearSegmentedColormap.from_list("there", [GONE, FOR_LINE])
+    layers, width = np.arange(len(seen)), ceil(len(names) / n_bands)
+    for number, ax in enumerate(bands):
+        here = slice(number * width, (number + 1) * width)
+        mesh = ax.pcolormesh(seen[:, here], cmap=colours, vmin=0, vmax=1, edgecolors="white")
+        mesh.set_linewidth(0.5 if width <= 4 * N_ABREAST else 0)
+        ax.invert_yaxis()
+        ax.set_yticks(layers + 0.5, [str(layer + 1) for layer in layers])
+        ax.set_ylabel("layer", fontsize=8)
+        shown = [drawable(name) for name in names[here]] if are_written else []
+        ax.set_xticks(np.arange(len(shown)) + 0.5, shown, rotation=90, parse_math=False)
+        ax.tick_params(length=0, labelsize=7)
+        ax.spines[:].set_visible(False)
         # a short text gets no wider columns than it needs
         ax.set_xlim(0, max(width, N_ABREAST // 2))
     return bands
 
 
-def _draw_band(seen: Sequence[Sequence[float]], names: Sequence[str], ax: Axes) -> None:
-    """Dark where something is there, light where it is gone. seen: (layer, name), from 0 to 1"""
-    colours = LinearSegmentedColormap.from_list("there", [GONE, FOR_LINE])
-    linewidth = 0.5 if len(seen[0]) <= 4 * N_ABREAST else 0
-    mesh = ax.pcolormesh(np.array(seen), cmap=colours, vmin=0, vmax=1, edgecolors="white")
-    mesh.set_linewidth(linewidth)
-    ax.invert_yaxis()
-    layers = range(len(seen))
-    ax.set_yticks([layer + 0.5 for layer in layers], [str(layer + 1) for layer in layers])
-    ax.set_ylabel("layer", fontsize=8)
-    if names:
-        places = [place + 0.5 for place in range(len(names))]
-        ax.set_xticks(places, list(map(drawable, names)), rotation=90, parse_math=False)
-    ax.tick_params(length=0, labelsize=7)
-    ax.spines[:].set_visible(False)
-
-
-def _are_written(n_names: int) -> bool:
-    return n_names <= _MOST_BANDS * N_ABREAST
-
-
-def _starts(n_names: int) -> range:
-    """Where each band begins; all are about as long."""
-    n_bands = ceil(n_names / N_ABREAST) if _are_written(n_names) else 1
-    return range(0, max(n_names, 1), max(ceil(n_names / max(n_bands, 1)), 1))
+def _n_bands(n_names: int) -> tuple[int, bool]:
+    """How many there are, all about as long, and whether names are written."""
+    are_written = n_names <= _MOST_BANDS * N_ABREAST
+    return (max(ceil(n_names / N_ABREAST), 1) if are_written else 1), are_written

@@ -18,7 +18,7 @@ from litotes.encoder.packing import pack
 from litotes.encoder.tokenizer import ReadText
 from litotes.encoder.walk import LayerTrace, TextAttention
 from litotes.explanation.effective_attention import EffectiveAttention, effective_attentions
-from litotes.explanation.explanation import Trace
+from litotes.explanation.explanation import LayerMaps, Trace
 from litotes.model.checkpoint import Model
 
 KINDS = ("standard", "effective")
@@ -120,6 +120,19 @@ def _maps(
 ) -> list[dict[str, Tensor]]:
     both = zip(layers, effective, strict=True)
     return [{"standard": view.weights, "effective": one.maps} for view, one in both]
+
+
+def layer_maps(observation: Observation) -> tuple[LayerMaps, ...]:
+    return tuple(
+        LayerMaps(
+            heads=view.heads,
+            origin=tuple(view.origin.tolist()),
+            standard=view.weights.cpu(),
+            effective=effective.maps.cpu(),
+            n_null=tuple(effective.n_null.tolist()),
+        )
+        for view, effective in zip(observation.layers, observation.effective, strict=True)
+    )
 
 
 def trace_of(observation: Observation) -> Trace:

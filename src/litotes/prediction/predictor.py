@@ -466,7 +466,7 @@ class Predictor:
         method: the one to show first; None: occlusion. methods: the others; None: all there are.
         faithfulness: measures each method by removing words, which takes most of the time.
         """
-        from litotes.explanation.explain import METHOD, explain, explain_by_asking
+        from litotes.explanation.explain import METHOD, explain
 
         asked = pick(self.tasks, next(iter(self.tasks)) if task is None else task, "task")
         if pair is not None and not pair.strip():
@@ -489,9 +489,8 @@ class Predictor:
             "answered_at_layer": layer,
             "watch": watch,
         }
-        if not has_extra("train"):
-            return explain_by_asking(runtime.without_exits(), read, answers, asked, **how)
-        return explain(runtime.model(), read, answers, asked, **how)
+        model = runtime.model() if has_extra("train") else runtime.without_exits()
+        return explain(model, read, answers, asked, **how)
 
     def describe(self) -> list[str]:
         """What computes the answers, a sentence for each model."""

@@ -254,7 +254,7 @@ class AttributionAnalysis(Analysis):
             yield 1, [sign * weight for weight in weights]
             return
         for label in range(len(task.labels)):
-            question = Question(self.model, observation, task, label)
+            question = Question.about(self.model, observation, task, label)
             yield label, weigh_words(self.method, question).weights
 
     def result(self) -> Pushes:

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from math import ceil
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
-from torch import Tensor
 
 from litotes.explanation.analyses.analysis import Analysis, Number, Result, Table, is_plain_mark
 from litotes.explanation.analyses.drawing import (
@@ -108,7 +107,7 @@ class TraceAnalysis(Analysis):
         self.n: Counter[str] = Counter()
         self.stays: dict[str, float] = {}
 
-    def measure(self, observation: Observation) -> dict[str, Tensor]:
+    def measure(self, observation: Observation) -> dict[str, Any]:
         trace, n_layers = trace_of(observation), self.shape[0]
         # how many layers see each piece
         seen = [n_layers if left is None else left + 1 for left in trace.left_after]
@@ -119,7 +118,7 @@ class TraceAnalysis(Analysis):
             self.stays[spelling] = self.stays.get(spelling, 0.0) + share
         there = [{"heads": torch.ones(len(view.heads))} for view in observation.layers]
         return {
-            "kept": torch.tensor(trace.seen).double().mean(-1),
+            "kept": trace.seen.mean(1),
             "heads": self.by_head(observation, there)["heads"].nan_to_num(0.0),
         }
 

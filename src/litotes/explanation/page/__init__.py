@@ -29,8 +29,6 @@ from litotes.explanation.explanation import (
     LayerMaps,
     Shading,
     answer_in_words,
-    segments,
-    unread_shown,
 )
 from litotes.explanation.marked_words import marking
 from litotes.explanation.page.map_codec import PackedMap, as_factors, as_levels, levels_within
@@ -63,7 +61,8 @@ def why_html(explanation: Explanation, locus: WordPrediction | None = None) -> s
     mapped = explanation.layers[: explanation.n_layers_with_words]
     n_levels = levels_within([layer.standard for layer in mapped], BUDGET)
     packed = [list(packed_heads(layer, n_levels)) for layer in mapped]
-    words = list(zip(explanation.read.words, explanation.left_at_layer, strict=True))
+    columns = explanation.read.words, explanation.left_at_layer, explanation.share_seen.T
+    words = list(zip(*columns, strict=True))
     style, script = _file("why.css"), _file("maps.js") + "\n" + _file("why.js")
     return render(
         "explanation/page/why.html",
@@ -84,8 +83,6 @@ def why_html(explanation: Explanation, locus: WordPrediction | None = None) -> s
         limits=_limits(explanation),
         points=_points,
         in_words=answer_in_words,
-        segments=segments,
-        unread_shown=unread_shown,
         locus=None if locus is None else marking(locus),
         facts=Markup(_facts(explanation, packed)),  # noqa: S704 — `<` stands in it as \u003c
         maps=[
