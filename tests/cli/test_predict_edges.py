@@ -5,14 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import os
-from argparse import Namespace
 from pathlib import Path
 from threading import Thread
 
 import pytest
 
 from litotes.cli.main import main
-from litotes.cli.predict import batch_predictor
 
 
 @pytest.fixture
@@ -64,15 +62,6 @@ def test_a_precision_that_cannot_be_had_is_told_whatever_is_written(
     assert code == 2
     assert "The precision float16 needs a CUDA device" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
-
-
-def test_parquet_is_computed_where_csv_is() -> None:
-    """On a GPU where there is one; parts, which any machine may compute, on the CPU."""
-    options = Namespace(
-        model="builtin", device=None, runtime=None, precision=None, variety=None, workers=None
-    )
-    assert batch_predictor(Namespace(**vars(options), on=None)).device is None
-    assert batch_predictor(Namespace(**vars(options), on="here")).device == "cpu"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import zlib
+from base64 import b64decode
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -12,11 +16,23 @@ from litotes.explanation import page as facts
 from litotes.explanation.page import packed_heads, why_html
 from litotes.explanation.page.map_codec import (
     N_LEVELS,
+    PackedMap,
     as_factors,
     as_levels,
     levels_within,
-    unpack,
 )
+
+
+def unpack(packed: PackedMap) -> Any:
+    """The weights again, as the page works them out. (query, key)"""
+    data = zlib.decompress(b64decode(packed.data))
+    if not packed.n_levels:
+        steps = np.frombuffer(data, np.int8).reshape(2, packed.n_pieces, -1)
+        left, right = steps.astype(np.float64)
+        return (left * np.array(packed.scales)) @ right.T
+    levels = np.frombuffer(data, np.int8 if packed.n_levels <= 127 else np.uint8).astype(np.float64)
+    weights = packed.scales[0] * np.sign(levels) * (levels / packed.n_levels) ** 2
+    return weights.reshape(packed.n_pieces, -1)
 
 
 @pytest.mark.parametrize("n_levels", N_LEVELS)

@@ -59,7 +59,7 @@ def coverage(options: argparse.Namespace) -> None:
     result = _measure(options)
     if options.out:
         file = Path(options.out) / "coverage"
-        write_figure(file, result.as_json(), lambda: covering.figure(result))
+        write_figure(file, result.as_json(), lambda: covering.figure(result), with_png=True)
     say(result.notes())
     if options.json:
         print_json(result.as_json())

@@ -142,7 +142,7 @@ def progress() -> Iterator[Watch]:
     (a log, a CI job) a line now and then.
     """
     if not sys.stderr.isatty():
-        yield _line_watch()
+        yield _LineWatch()
         return
     from rich import progress as rich
     from rich.console import Console
@@ -166,26 +166,26 @@ def progress() -> Iterator[Watch]:
         yield watch
 
 
-def _line_watch() -> Watch:
-    last_what, last_time = "", 0.0
-    first_done, first_time = 0, 0.0  # of what is being done now
+class _LineWatch:
+    """A line for what begins, for a milestone, and every few seconds."""
 
-    def watch(what: str, done: int, total: int, note: str) -> None:
-        nonlocal last_what, last_time, first_done, first_time
+    def __init__(self) -> None:
+        self.what, self.last_time = "", 0.0
+        self.first_done, self.first_time = 0, 0.0  # of what is being done now
+
+    def __call__(self, what: str, done: int, total: int, note: str) -> None:
         now = time.monotonic()
-        is_new = what != last_what
+        is_new, is_milestone = what != self.what, isinstance(note, Milestone)
         if is_new:
-            first_done, first_time = done, now
-        is_milestone = isinstance(note, Milestone)
-        if is_new or is_milestone or now - last_time > _SECONDS_BETWEEN_LINES:
-            words = [note] if is_milestone else [f"{done} of {total}", note]
-            if first_done < done < total and not note.endswith(" left"):
-                seconds = (now - first_time) / (done - first_done) * (total - done)
-                words.append(f"about {describe_duration(seconds)} left")
-            say([f"{what}: {', '.join(filter(None, words))}"])
-            last_what, last_time = what, now
-
-    return watch
+            self.first_done, self.first_time = done, now
+        if not (is_new or is_milestone or now - self.last_time > _SECONDS_BETWEEN_LINES):
+            return
+        words = [note] if is_milestone else [f"{done} of {total}", note]
+        if self.first_done < done < total and not note.endswith(" left"):
+            seconds = (now - self.first_time) / (done - self.first_done) * (total - done)
+            words.append(f"about {describe_duration(seconds)} left")
+        say([f"{what}: {', '.join(filter(None, words))}"])
+        self.what, self.last_time = what, now
 
 
 def say(sentences: Iterable[str]) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,34 +57,30 @@ def evaluate(options: argparse.Namespace) -> None:
     seed = options.seed or 0
     with progress() as watch:
         predictions, *others = [predict_corpus(model, corpus, watch=watch) for model in models]
-    rows = score_cells(predictions, corpus, seed=seed)
-    against = compare_models(predictions, others[0], corpus, seed=seed) if others else None
-    sets = set_coverages(predictions, corpus)
-    gaps = slices = None
+    rows, more = score_cells(predictions, corpus, seed=seed), dict[str, Any]()
+    if others:
+        more["against"] = compare_models(predictions, others[0], corpus, seed=seed)
     if columns is not None:
-        gaps = find_gaps(predictions, columns, corpus=corpus.name, seed=seed)
+        more["gaps"] = find_gaps(predictions, columns, corpus=corpus.name, seed=seed)
     if options.slices:
-        slices = find_slices(predictions, seed=seed)
-    more = {"against": against, "gaps": gaps, "slices": slices, "unsure": sets or None}
+        more["slices"] = find_slices(predictions, seed=seed)
+    if sets := set_coverages(predictions, corpus):
+        more["unsure"] = sets
     content = as_json(rows)
-    if any(one is not None for one in more.values()):
-        content = {"scores": content}
-        content |= {name: as_json(one) for name, one in more.items() if one is not None}
+    if more:
+        content = {"scores": content, **{name: as_json(one) for name, one in more.items()}}
     if options.out:
-        _write(content, predictions, slices, Path(options.out))
-    say([*score_warnings(rows), *(gaps.notes if gaps is not None else ())])
+        _write(content, predictions, more.get("slices"), Path(options.out))
+    say([*score_warnings(rows), *(more["gaps"].notes if columns is not None else ())])
     if options.json:
         print_json(content)
         return
     print_scores(rows)
-    if sets:
-        print_set_coverages(sets)
-    if gaps is not None:
-        print_gaps(gaps, visible=VISIBLE)
-    if slices is not None:
-        _print_slices(slices)
-    if against:
-        print_comparison(against, options.model, options.against)
+    for name, print_found in PRINTERS.items():
+        if name in more:
+            print_found(more[name])
+    if others:
+        print_comparison(more["against"], options.model, options.against)
 
 
 def as_json(found: Any) -> Any:
@@ -120,16 +117,11 @@ def _write(
     elif slices is not None:
         write_json(out / "slices.json", slices.as_json())
     kept = {task: one for task, one in predictions.items() if one.task.is_choice}
-    if not kept:
-        return
     curves = {task: one.reliability() for task, one in kept.items()}
     risks = {task: one.risk_coverage() for task, one in kept.items()}
-    write_figure(
-        out / "reliability", _numbers(curves), lambda: draw_reliability(curves), with_png=False
-    )
-    write_figure(
-        out / "risk_coverage", _numbers(risks), lambda: draw_risk_coverage(risks), with_png=False
-    )
+    if kept:
+        write_figure(out / "reliability", _numbers(curves), lambda: draw_reliability(curves))
+        write_figure(out / "risk_coverage", _numbers(risks), lambda: draw_risk_coverage(risks))
 
 
 def _numbers(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -158,6 +150,14 @@ def _print_slices(found: Slices) -> None:
         title = "Slices with more mistakes, found on one half and tested on the other"
         print_rows(SLICES, found.slices, title=title)
     print_lines(*findings(found), *found.notes)
+
+
+PRINTERS: dict[str, Callable[[Any], None]] = {
+    "unsure": print_set_coverages,
+    "gaps": partial(print_gaps, visible=VISIBLE),
+    "slices": _print_slices,
+}
+"""Of what was found besides the scores, in the order in which it is shown."""
 
 
 def calibrate(options: argparse.Namespace) -> None:

@@ -5,7 +5,7 @@ marked so that a pipe or a printer keeps it.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from litotes.cli.display import print_json, print_lines, progress, say, visible
 from litotes.cli.inputs import for_kind
 from litotes.cli.tables import print_rendered, print_rows
 from litotes.core.errors import has_extra, require_extra
+from litotes.core.pages import render_paragraphs
 from litotes.core.storage import find_target
 from litotes.explanation.attribution import available_methods, by_weight
 from litotes.explanation.explain import METHOD, check_format, chosen_methods, write_explanation
@@ -73,6 +74,9 @@ STRONG, CLEAR = 2 / 3, 1 / 3
 
 N_TOP_WORDS = 3
 
+TEMPLATE = "cli/explanation.txt"
+"""The sentences before and after the shaded text."""
+
 METHODS = """\
 method: {0[name]}
 comprehensiveness: {0[shading].faithfulness.comprehensiveness:+z.3f}
@@ -83,31 +87,35 @@ first words: {0[words]}
 
 
 def print_explanation(explanation: Explanation) -> None:
-    words = [visible(word.written) for word in explanation.read.words]
-    print_lines(*_answer_lines(explanation))
+    shading = explanation.shadings[explanation.method]
+    words, order = [word.written for word in explanation.read.words], _weighed_words(shading)
+    sides = {"most": order}
+    if shading.is_signed:
+        against = [word for word in reversed(order) if shading.weights[word] < 0]
+        sides = {"for": [word for word in order if shading.weights[word] > 0], "against": against}
+    left = explanation.left_at_layer
+    layers = sorted({layer for layer in left if layer is not None})
+    shown = {
+        "explained": explanation,
+        "shading": shading,
+        "words": words,
+        "sides": {side: found[:N_TOP_WORDS] for side, found in sides.items()},
+        "form": "%+.3f" if shading.is_signed else "%.3f",
+        "departures": {
+            layer: [word for word, after in zip(words, left, strict=True) if after == layer]
+            for layer in ([*layers, None] if layers else [])
+        },
+    }
+    print_lines(*render_paragraphs(TEMPLATE, "answer", **shown))
     for text in shaded_texts(explanation):
         print_lines("")
         print_rendered([text], soft_wrap=True)
-    print_lines("", *_word_lines(explanation, words))
+    print_lines("", *render_paragraphs(TEMPLATE, "words", **shown))
     rows = []
-    for name, shading in explanation.shadings.items():
-        first = ", ".join(words[place] for place in _weighed_words(shading)[:N_TOP_WORDS])
-        rows.append({"name": name, "shading": shading, "words": first or "no word"})
+    for name, one in explanation.shadings.items():
+        first = ", ".join(words[place] for place in _weighed_words(one)[:N_TOP_WORDS])
+        rows.append({"name": name, "shading": one, "words": first or "no word"})
     print_rows(METHODS, rows)
-
-
-def _answer_lines(explanation: Explanation) -> Iterator[str]:
-    answer, shares = explanation.answer, explanation.probabilities.items()
-    if isinstance(answer.label, float):
-        yield f"{explanation.task}: {answer.label:.3f}"
-    else:
-        others = [f"{label} {share:.1%}" for label, share in shares if label != answer.label]
-        sure = f"{answer.label}, {answer.probability or 0:.1%} sure"
-        yield f"{explanation.task}: {sure} ({', '.join(others)})"
-    if explanation.read.pieces.truncated:
-        yield "(the text is longer than the model reads; its end was not seen)"
-    if explanation.answered_at_layer is not None:
-        yield explanation.exit_in_words()
 
 
 def shaded_texts(explanation: Explanation) -> Iterator[Text]:
@@ -136,35 +144,6 @@ def _mark_word(word: str, strength: float, shading: Shading) -> tuple[str, str]:
     red, green, blue = (round(255 + (part - 255) * size) for part in hue)
     style = f"black on rgb({red},{green},{blue})" if size >= CLEAR / 2 else ""
     return (f"[{marks}{word}]" if marks else word), style
-
-
-def _word_lines(explanation: Explanation, words: Sequence[str]) -> Iterator[str]:
-    """What the marks mean, the words with the most weight, and which words a pruned model removed
-    after which layer; layers count from 1 for readers.
-    """
-    shading = explanation.shadings[explanation.method]
-    weights, order = shading.weights, _weighed_words(shading)
-    if shading.is_signed:
-        marks = "[+word] speaks for the answer, [-word] against it, [++word] and [--word] most"
-        sides = {
-            "for": [word for word in order if weights[word] > 0],
-            "against": [word for word in reversed(order) if weights[word] < 0],
-        }
-    else:
-        marks, sides = "[*word] counts, [**word] counts most", {"most": order}
-    form = "+.3f" if shading.is_signed else ".3f"
-    lists = {
-        side: [f"{words[word]} {weights[word]:{form}}" for word in found[:N_TOP_WORDS]]
-        for side, found in sides.items()
-    }
-    left = {layer for layer in explanation.left_at_layer if layer is not None}
-    for layer in [*sorted(left), None] if left else []:
-        name = "stayed to the end" if layer is None else f"left after layer {layer + 1}"
-        places = enumerate(explanation.left_at_layer)
-        lists[name] = [words[word] for word, place in places if place == layer]
-    yield f"{shading.method}: {marks}"
-    for name, shown in lists.items():
-        yield f"{name}: {', '.join(shown) or 'no word'}"
 
 
 def _weighed_words(shading: Shading) -> list[int]:

@@ -173,22 +173,16 @@ def _predict_folder(request: TableRequest, options: argparse.Namespace) -> None:
 
 
 def batch_predictor(options: argparse.Namespace) -> BatchPredictor:
-    """With --on on the CPU by default, so that all workers compute the same, on any machine."""
+    """On the CPU by default, so that all workers compute the same, on any machine."""
     from litotes.core.jobs import threads_per_worker
 
-    n_cores = None  # all of them
-    if options.on == "ray":
-        n_cores = 1
-    elif options.workers not in (None, 1):
+    n_cores = 1 if options.on == "ray" else None  # all of them
+    if options.on == "here" and options.workers not in (None, 1):
         n_cores = threads_per_worker(options.workers)
-    return BatchPredictor(
-        options.model,
-        device=options.device if options.on is None else options.device or "cpu",
-        runtime=options.runtime,
-        n_cores=n_cores,
-        variety=options.variety,
-        precision=options.precision,
-    )
+    names = ("runtime", "variety", "precision")
+    settings = {name: getattr(options, name) for name in names}
+    device = options.device or "cpu"
+    return BatchPredictor(options.model, device=device, n_cores=n_cores, **settings)
 
 
 def _summary(result: FolderResult) -> str:

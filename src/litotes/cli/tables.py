@@ -117,7 +117,7 @@ def draws_figures() -> bool:
 
 
 def write_figure(
-    file: Path, numbers: Any, draw: Callable[[], Figure], *, with_png: bool = True
+    file: Path, numbers: Any, draw: Callable[[], Figure], *, with_png: bool = False
 ) -> None:
     """Writes a figure and its numbers, as file.svg and so on; without matplotlib the numbers."""
     if has_extra("figures"):

@@ -5,7 +5,7 @@ says what was found.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,9 @@ from litotes.core.values import Example
 from litotes.core.version import __version__
 from litotes.data.corpus import Corpus
 from litotes.encoder.encoder import Encoder
-from litotes.encoder.tokenizer import ReadText
 from litotes.explanation.analyses import ANALYSES
 from litotes.explanation.analyses.analysis import Analysis, Result, interval, percent
-from litotes.explanation.observation import in_batches, observe
+from litotes.explanation.observation import Observation, in_batches, observe
 from litotes.model.checkpoint import Model
 
 _READ_AHEAD = 256
@@ -109,45 +108,39 @@ def analyze(
     # shuffled, so that an analysis of the first few texts sees all cells
     random.Random(seed).shuffle(examples)
     examples = examples[:n_texts]
-    n_truncated, n_unreadable = _show(subject, examples, made.values(), watch)
-    results = {}
-    for name, analysis in made.items():
-        result = analysis.result()
+    n_truncated = n_unreadable = 0
+    for n_done, observation in enumerate(_observations(subject, examples), start=1):
+        n_truncated += observation.read.pieces.truncated
+        n_unreadable += observation.read.pieces.unreadable
+        for analysis in made.values():
+            analysis.add(observation)
+        watch("looking", n_done, len(examples), "")
+    results = {name: analysis.result() for name, analysis in made.items()}
+    for name, result in results.items():
         if nothing := result.nothing_to_say():
             left_out[name] = nothing
-        else:
-            results[name] = result
     return CorpusAnalysis(
         model=subject.name,
         data=corpus.name,
         n_texts=len(examples),
         n_truncated=n_truncated,
         n_unreadable=n_unreadable,
-        results=results,
+        results={name: result for name, result in results.items() if name not in left_out},
         left_out=left_out,
         facts=_facts(model),
         seed=seed,
     )
 
 
-def _show(
-    subject: Subject, examples: Sequence[Example], analyses: Collection[Analysis], watch: Watch
-) -> tuple[int, int]:
-    """Shows every text to every analysis. How many texts were longer than the model reads, and how
-    many unreadable.
-    """
-    model, n_truncated, n_unreadable, n_done = subject.model, 0, 0, 0
-    for batch in _batches(model, examples):
-        n_truncated += sum(text.pieces.truncated for text in batch)
-        n_unreadable += sum(text.pieces.unreadable for text in batch)
-        device = model.classifier.device
-        for observation in observe(model, batch, base=subject.base, device=device):
-            for analysis in analyses:
-                analysis.add(observation)
-            n_done += 1
-            watch("looking", n_done, len(examples), "")
-        trim_malloc()  # the maps of a batch take far more memory than what is kept of them
-    return n_truncated, n_unreadable
+def _observations(subject: Subject, examples: Sequence[Example]) -> Iterator[Observation]:
+    """What the model does with every text, in order."""
+    model = subject.model
+    for start in range(0, len(examples), _READ_AHEAD):
+        chunk = examples[start : start + _READ_AHEAD]
+        pairs = [example.pair for example in chunk]
+        for batch in in_batches(model.tokenizer.read([one.text for one in chunk], pairs)):
+            yield from observe(model, batch, base=subject.base, device=model.classifier.device)
+            trim_malloc()  # the maps of a batch take far more memory than what is kept of them
 
 
 def write_analysis(analysed: CorpusAnalysis, folder: Path) -> None:
@@ -186,33 +179,26 @@ def _unmet_needs(analyses: Mapping[str, type[Analysis]], base: Encoder | None) -
     return needs
 
 
-def _batches(model: Model, examples: Sequence[Example]) -> Iterator[list[ReadText]]:
-    for start in range(0, len(examples), _READ_AHEAD):
-        chunk = examples[start : start + _READ_AHEAD]
-        texts = [example.text for example in chunk]
-        yield from in_batches(model.tokenizer.read(texts, [example.pair for example in chunk]))
+_SIZES = ("n_layers", "n_attention_heads", "n_vocabulary")
 
 
 def _facts(model: Model) -> dict[str, Any]:
-    spec = model.classifier.encoder.spec
+    classifier = model.classifier
+    spec = classifier.encoder.spec
+    names = ("family", "n_attention_heads", "head_width", "weighting", "pruning")
     return {
-        "tasks": {name: list(task.labels) for name, task in model.classifier.tasks.items()},
-        "head": model.classifier.head_name,
+        "tasks": {name: list(task.labels) for name, task in classifier.tasks.items()},
+        "head": classifier.head_name,
         "base": model.base,
-        "family": spec.family,
         "n_layers": len(spec.walk),
-        "n_attention_heads": spec.n_attention_heads,
-        "head_width": spec.head_width,
-        "weighting": spec.weighting,
-        "pruning": spec.pruning,
+        **{name: getattr(spec, name) for name in names},
     }
 
 
 def _check_base(model: Model, base: Encoder) -> None:
     """Before and after can be compared layer by layer and head by head, or not at all."""
-    for size in ("n_layers", "n_attention_heads", "n_vocabulary"):
-        expected = getattr(model.classifier.encoder.spec, size)
-        found = getattr(base.spec, size)
+    for size in _SIZES:
+        expected, found = getattr(model.classifier.encoder.spec, size), getattr(base.spec, size)
         if expected != found:
             raise UserError(
                 f"--tuned-from: the encoder given has {size} = {found}, the model {expected}; it"

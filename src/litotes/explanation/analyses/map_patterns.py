@@ -257,50 +257,39 @@ def by_rules(weights: Tensor, segments: Tensor | None = None) -> str:
 
 def evidence(weights: Tensor, segments: Tensor | None = None) -> Evidence:
     """The three shares of one map (query, key)."""
-    _check_shapes(weights, segments)
     n = len(weights)
+    if weights.shape != (n, n) or (segments is not None and segments.shape != (n,)):
+        raise UserError(
+            f"A map of shape {tuple(weights.shape)} cannot be judged: give one square (query, key),"
+            " and of segments one for each piece."
+        )
     share = weights.abs().double()
     share = share / share.sum().clamp(min=1e-30)  # (query, key)
     place = torch.arange(n, device=weights.device)
     groups = torch.zeros_like(place) if segments is None else segments
-    near = (place[:, None] - place[None, :]).abs() <= max(1, n // _NEAR)
-    columns = _shared_columns(share, groups).topk(min(max(_FEWEST, n // _STRONGEST), n))
+    near = (place[:, None] - place).abs() <= max(1, n // _NEAR)
+    # the weight of every column as far as all texts of a pair look at it: what only one of them
+    # looks at is part of a block
+    by_group = [share[groups == group].mean(0) for group in groups.unique()]
+    shared = torch.stack(by_group).amin(0) * n  # (key,)
+    columns = shared.topk(min(max(_FEWEST, n // _STRONGEST), n))
     elsewhere = ~near  # (query, key): neither near the diagonal nor in a strong column
     elsewhere[:, columns.indices] = False
     return Evidence(
-        columns=_excess_of(float(columns.values.sum()), len(columns.indices) / n),
-        diagonal=_excess_of(float((share * near).sum()), float(near.double().mean())),
+        columns=_excess_of(columns.values.sum(), torch.tensor(len(columns.indices) / n)),
+        diagonal=_excess_of((share * near).sum(), near.double().mean()),
         blocks=_within_groups(share, groups, elsewhere),
     )
 
 
-def _check_shapes(weights: Tensor, segments: Tensor | None) -> None:
-    if weights.dim() != 2 or weights.shape[0] != weights.shape[1]:
-        raise UserError(
-            f"A map of shape {tuple(weights.shape)} cannot be judged: give one square (query, key)."
-        )
-    if segments is not None and segments.shape != weights.shape[:1]:
-        raise UserError(
-            f"{len(weights)} pieces but {tuple(segments.shape)} segments: give one for each piece."
-        )
-
-
-def _shared_columns(share: Tensor, groups: Tensor) -> Tensor:
-    """The weight of every column as far as all texts of a pair look at it: what only one of them
-    looks at is part of a block. (key,)
-    """
-    by_group = [share[groups == group].mean(0) for group in groups.unique()]
-    return torch.stack(by_group).amin(0) * len(share)
-
-
 def _within_groups(share: Tensor, groups: Tensor, elsewhere: Tensor) -> float:
     """The excess of weight between pieces of the same text, among the places `elsewhere`."""
-    n_places, weight = float(elsewhere.sum()), float((share * elsewhere).sum())
+    n_places, weight = elsewhere.sum(), (share * elsewhere).sum()
     if not n_places or not weight:
         return 0.0
-    both = elsewhere & (groups[:, None] == groups[None, :])
-    return _excess_of(float((share * both).sum()) / weight, float(both.sum()) / n_places)
+    both = elsewhere & (groups[:, None] == groups)
+    return _excess_of((share * both).sum() / weight, both.sum().double() / n_places)
 
 
-def _excess_of(share: float, chance: float) -> float:
-    return 0.0 if chance >= 1 else (share - chance) / (1 - chance)
+def _excess_of(share: Tensor, chance: Tensor) -> float:
+    return float(_excess(share, chance.double()))

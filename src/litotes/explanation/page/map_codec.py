@@ -14,7 +14,7 @@ A text of 512 pieces in 6 layers of 12 attention heads has 38 million weights. T
 from __future__ import annotations
 
 import zlib
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -84,18 +84,6 @@ def _greatest(side: Tensor) -> Tensor:
     return side.abs().amax(0).clamp_min(1e-30)
 
 
-def unpack(packed: PackedMap) -> NDArray[np.float64]:
-    """The weights again, as the page works them out. (query, key)"""
-    data = zlib.decompress(b64decode(packed.data))
-    if not packed.n_levels:
-        steps = np.frombuffer(data, np.int8).reshape(2, packed.n_pieces, -1)
-        left, right = steps.astype(np.float64)
-        return (left * np.array(packed.scales)) @ right.T
-    levels = np.frombuffer(data, _integer_type(packed.n_levels)).astype(np.float64)
-    weights = packed.scales[0] * np.sign(levels) * (levels / packed.n_levels) ** 2
-    return weights.reshape(packed.n_pieces, -1)
-
-
 def levels_within(maps: Sequence[Tensor], budget: int) -> int:
     """How many levels all attention heads of all layers may have, so that they take about `budget`
     letters. maps: per layer (attention_head, query, key)
@@ -103,11 +91,12 @@ def levels_within(maps: Sequence[Tensor], budget: int) -> int:
     The first attention head of each layer stands for the others.
     """
     for n_levels in N_LEVELS[:-1]:
-        n_letters = 0
-        for heads in maps:
-            if len(heads):
-                n_letters += len(heads) * len(as_levels(heads[0], n_levels=n_levels).data)
-        if n_letters <= budget:
+        n_letters = (
+            len(heads) * len(as_levels(heads[0], n_levels=n_levels).data)
+            for heads in maps
+            if len(heads)
+        )
+        if sum(n_letters) <= budget:
             return n_levels
     return N_LEVELS[-1]
 
