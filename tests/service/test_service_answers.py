@@ -96,16 +96,6 @@ def test_texts_in_their_order(serve: Serve, predictor: Predictor, ask: Any) -> N
     assert_predicted(ask(app, "/v1/predict", {"text": TEXTS[0]}), expected[:1])
 
 
-def test_every_label_has_its_probability(serve: Serve, moods: Predictor, ask: Any) -> None:
-    app = serve({"moods": moods})
-    (prediction,) = ask(app, "/v1/predict", {"text": "great tea"}).json()["predictions"]
-    shares = prediction["mood"]["probabilities"]
-    assert list(shares) == ["angry", "content", "calm"]
-    assert sum(shares.values()) == pytest.approx(1)
-    assert prediction["mood"]["probability"] == shares[prediction["mood"]["label"]]
-    assert prediction["warmth"]["probabilities"] == {}
-
-
 def test_pairs(serve: Serve, reader: Predictor, predictor: Predictor, ask: Any) -> None:
     app = serve({"pairs": reader, "tiny": predictor})
     texts, seconds = zip(*PAIRS, strict=True)
@@ -122,6 +112,13 @@ def test_pairs(serve: Serve, reader: Predictor, predictor: Predictor, ask: Any) 
     content = ask(app, "/v1/explain", {"text": text, "pair": pair, "methods": []}).json()
     explained = reader.explain(text, pair=pair, methods=[], faithfulness=False)
     assert (content["pair"], content["words"]) == (pair, explained.as_json(maps=False)["words"])
+    items = [["tea", "bad tea"], ["tea", " "], [None, "tea"], ["x" * 10_001, "tea"]]
+    good, *failed = ask(app, "/v1/predict", {"texts": items}).json()["predictions"]
+    assert good["problem"] is None
+    kinds = [one["problem"]["type"].rsplit(":")[-1] for one in failed]
+    assert kinds == ["unreadable-text", "unreadable-text", "too-large"]
+    shown = [(one["text"], one["pair"]) for one in failed]
+    assert shown == [("tea", " "), (None, "tea"), (None, None)]
     weights = content["shadings"]["occlusion"]["weights"]
     assert weights == pytest.approx(explained.shadings["occlusion"].weights, abs=1e-4)
 
@@ -144,11 +141,15 @@ def test_a_model_that_may_be_unsure(
     assert "en-AU" in answer.json()["detail"]
 
 
-def test_a_model_that_was_not_calibrated(app: FastAPI, ask: Any) -> None:
-    (model,) = ask(app, "/v1/models").json()["models"]
-    assert "unsure" not in model
-    (answer,) = ask(app, "/v1/predict", {"text": "tea"}).json()["predictions"]
-    assert set(answer["sarcasm"]) == {"label", "probability", "probabilities"}
+def test_a_model_with_other_labels_that_was_not_calibrated(
+    serve: Serve, moods: Predictor, ask: Any
+) -> None:
+    app = serve({"moods": moods})
+    assert "unsure" not in ask(app, "/v1/models").json()["models"][0]
+    (found,) = ask(app, "/v1/predict", {"text": "great tea"}).json()["predictions"]
+    assert_same([found], documents(moods, ["great tea"]))
+    assert list(found["mood"]["probabilities"]) == ["angry", "content", "calm"]
+    assert (set(found["mood"]), found["warmth"]["probabilities"]) == (set(found["warmth"]), {})
     answer = ask(app, "/v1/predict", {"text": "tea", "variety": "en-AU"})
     assert answer.json()["type"] == "urn:litotes:problem:unknown-variety"
 
@@ -180,6 +181,10 @@ def metric(app: FastAPI, ask: Any, name: str) -> float:
 def test_bad_texts_have_their_problems_and_the_others_their_answers(
     moods_app: FastAPI, moods: Predictor, ask: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    assert ask(moods_app, "/v1/predict", {"texts": ["", None]}).status_code == 200
+    assert metric(moods_app, ask, "litotes_batch_texts_count") == 0  # nothing waited
+    moods_app.state.service.log.flush()
+    capsys.readouterr()
     good = ["great tea", "bad queue"]
     items = [good[0], *(text for text, _, _ in BAD), good[1]]
     answer = ask(moods_app, "/v1/predict", {"texts": items})
@@ -194,30 +199,12 @@ def test_bad_texts_have_their_problems_and_the_others_their_answers(
         repeated = bad if isinstance(bad, str) and len(bad) <= 30 else None
         nothing = {"mood": None, "warmth": None, "truncated": False, "unreadable": False}
         assert found == {"text": repeated, **nothing}
-    assert metric(moods_app, ask, "litotes_bad_texts_total") == len(BAD)
+    assert metric(moods_app, ask, "litotes_bad_texts_total") == 2 + len(BAD)
     assert metric(moods_app, ask, "litotes_texts_total") == 2
     moods_app.state.service.log.flush()
     line = json.loads(capsys.readouterr().err.splitlines()[0])
     n_characters = sum(len(item) for item in items if isinstance(item, str))
     assert (line["n_texts"], line["n_characters"]) == (len(items), n_characters)
-
-
-def test_where_every_text_fails_nothing_waits(moods_app: FastAPI, ask: Any) -> None:
-    assert ask(moods_app, "/v1/predict", {"texts": ["", None]}).status_code == 200
-    assert metric(moods_app, ask, "litotes_batch_texts_count") == 0
-    assert metric(moods_app, ask, "litotes_queue_texts") == 0
-
-
-def test_each_pair_may_fail_alone(serve: Serve, reader: Predictor, ask: Any) -> None:
-    items = [["tea", "bad tea"], ["tea", " "], [None, "tea"], ["x" * 10_001, "tea"]]
-    answer = ask(serve({"pairs": reader}), "/v1/predict", {"texts": items})
-    assert answer.status_code == 200
-    good, *failed = answer.json()["predictions"]
-    assert good["problem"] is None
-    kinds = [one["problem"]["type"].rsplit(":")[-1] for one in failed]
-    assert kinds == ["unreadable-text", "unreadable-text", "too-large"]
-    shown = [(one["text"], one["pair"]) for one in failed]
-    assert shown == [("tea", " "), (None, "tea"), (None, None)]
 
 
 # Explanations
@@ -235,9 +222,6 @@ def test_an_explanation(app: FastAPI, predictor: Predictor, ask: Any) -> None:
     assert len(layers) == 2
     for layer in layers:
         assert {len(one) for one in layer["received"].values()} == {len(content["words"])}
-
-
-def test_an_explanation_by_other_methods(app: FastAPI, ask: Any) -> None:
     body = {"text": TEXTS[0], "method": "rollout", "methods": ["random"], "faithfulness": True}
     content = ask(app, "/v1/explain", body).json()
     assert (content["task"], content["method"]) == ("sentiment", "rollout")
@@ -286,24 +270,26 @@ def assert_scores(found: list[dict[str, Any]], expected: dict[str, float]) -> No
     assert scores == sorted(scores, reverse=True)
 
 
-def test_one_text_and_the_first_task(served: FastAPI, predictor: Predictor, ask: Any) -> None:
+def test_texts_in_every_shape(
+    served: FastAPI, predictor: Predictor, moods: Predictor, ask: Any
+) -> None:
+    """Of the first task, unless another is named; every text of a batch is answered."""
     for inputs in (TEXTS[0], [TEXTS[0]]):
         answer = ask(served, "/predict", {"inputs": inputs})
         assert_scores(answer.json(), shares(predictor, "sentiment", TEXTS[0]))
     answer = ask(served, "/predict", {"inputs": TEXTS[0], "task": "sarcasm", "model": "tiny"})
     assert_scores(answer.json(), shares(predictor, "sarcasm", TEXTS[0]))
-
-
-@pytest.mark.parametrize(
-    "inputs", [TEXTS[:2], TEXTS[:3], [[one] for one in TEXTS[:3]], [TEXTS[:1]]]
-)
-def test_every_text_of_a_batch_is_answered(
-    served: FastAPI, predictor: Predictor, ask: Any, inputs: list[Any]
-) -> None:
-    answers = ask(served, "/predict", {"inputs": inputs}).json()
-    for item, found in zip(inputs, answers, strict=True):
-        text = item[0] if isinstance(item, list) else item
-        assert_scores(found, shares(predictor, "sentiment", text))
+    several = TEXTS[:2], TEXTS[:3], [[one] for one in TEXTS[:3]], [TEXTS[:1]]
+    for batch in several:
+        answers = ask(served, "/predict", {"inputs": batch}).json()
+        for item, found in zip(batch, answers, strict=True):
+            text = item[0] if isinstance(item, list) else item
+            assert_scores(found, shares(predictor, "sentiment", text))
+    number = moods.predict(TEXTS[0]).answers["warmth"].label
+    for raw in (False, True):
+        body = {"inputs": TEXTS[0], "model": "moods", "task": "warmth", "raw_scores": raw}
+        (found,) = ask(served, "/predict", body).json()
+        assert found == {"label": "warmth", "score": pytest.approx(number, abs=1e-5)}
 
 
 def test_two_strings_are_a_pair_for_a_model_of_pairs(
@@ -329,16 +315,6 @@ def test_raw_scores_are_what_the_model_computes(
         body = {"inputs": TEXTS[:3], "raw_scores": True, "model": name, "task": task}
         for found, row in zip(ask(served, "/predict", body).json(), logits, strict=True):
             assert_scores(found, dict(zip(own.tasks[task].labels, row.tolist(), strict=True)))
-
-
-def test_a_number_stands_under_the_name_of_its_task(
-    served: FastAPI, moods: Predictor, ask: Any
-) -> None:
-    number = moods.predict(TEXTS[0]).answers["warmth"].label
-    for raw in (False, True):
-        body = {"inputs": TEXTS[0], "model": "moods", "task": "warmth", "raw_scores": raw}
-        (found,) = ask(served, "/predict", body).json()
-        assert found == {"label": "warmth", "score": pytest.approx(number, abs=1e-5)}
 
 
 def test_a_long_text_is_cut_only_when_that_is_asked_for(served: FastAPI, ask: Any) -> None:

@@ -15,12 +15,8 @@ WIDE = "pneumonoultramicroscopicsilicovolcanoconiosis" * 6 + " tea"
 
 
 def focused(page: Page) -> str:
-    return str(
-        page.evaluate(
-            "document.activeElement.id || document.activeElement.className ||"
-            " document.activeElement.tagName"
-        )
-    )
+    active = "document.activeElement"
+    return str(page.evaluate(f"{active}.id || {active}.className || {active}.tagName"))
 
 
 def test_everything_is_reached_by_keys(open_page: Opens) -> None:
@@ -33,18 +29,8 @@ def test_everything_is_reached_by_keys(open_page: Opens) -> None:
         if seen[-1] == "BODY":
             break
         assert page.evaluate("document.activeElement.matches(':focus-visible')"), seen[-1]
-    for name in (
-        "copy-link",
-        "theme",
-        "text",
-        "model",
-        "method",
-        "explain",
-        "layer",
-        "standard",
-        "effective",
-    ):
-        assert name in seen, name
+    controls = "copy-link theme text model method explain layer standard effective"
+    assert set(controls.split()) <= set(seen)
     assert any(name.startswith("word") for name in seen)
     assert sum(name.startswith("word") for name in seen) == 1  # the other words by arrows
 
@@ -92,17 +78,8 @@ def test_a_wide_screen_has_words_and_layers_side_by_side(open_page: Opens) -> No
 
 
 def brightness(page: Page) -> float:
-    return (
-        sum(
-            map(
-                float,
-                re.findall(
-                    r"[\d.]+", page.evaluate("getComputedStyle(document.body).backgroundColor")
-                )[:3],
-            )
-        )
-        / 3
-    )
+    color = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    return sum(map(float, re.findall(r"[\d.]+", color)[:3])) / 3
 
 
 def test_dark_and_light(open_page: Opens) -> None:

@@ -50,13 +50,6 @@ def test_two_boxes_one_answer(open_page: Opens, pairs_server: Server, reader: Pr
     page.wait_for_url(lambda url: f"pair={quote(PAIR).replace('%20', '+')}" in url)
 
 
-def test_a_link_keeps_both_texts(open_page: Opens, pairs_server: Server) -> None:
-    page = open_page(f"#text={quote(TEXT)}&pair={quote(PAIR)}", at=pairs_server)
-    expect(page.locator("#text")).to_have_value(TEXT)
-    expect(page.locator("#pair")).to_have_value(PAIR)
-    expect(page.locator("#shaded .second")).to_have_text(PAIR)
-
-
 def test_lines_of_a_pair_stay_one_text(open_page: Opens, pairs_server: Server) -> None:
     page = open_page(f"#text=a%0Ab%0Ac&reading=lines&pair={quote(PAIR)}", at=pairs_server)
     expect(page.locator('[data-task="mood"] [aria-current="true"]')).to_be_visible()
@@ -64,9 +57,13 @@ def test_lines_of_a_pair_stay_one_text(open_page: Opens, pairs_server: Server) -
     expect(page.locator("#reading")).to_be_hidden()
 
 
-def test_another_model_asks_for_one_text(open_page: Opens, pairs_server: Server) -> None:
+def test_a_link_keeps_both_texts_and_another_model_asks_for_one(
+    open_page: Opens, pairs_server: Server
+) -> None:
     page = open_page(f"#text={quote(TEXT)}&pair={quote(PAIR)}", at=pairs_server)
-    expect(page.locator("#shaded .second")).to_be_visible()
+    expect(page.locator("#text")).to_have_value(TEXT)
+    expect(page.locator("#pair")).to_have_value(PAIR)
+    expect(page.locator("#shaded .second")).to_have_text(PAIR)
     page.locator("#model").select_option("dense")
     expect(page.locator("#pair")).to_be_hidden()
     expect(page.locator('[data-task="sarcasm"] .said')).not_to_have_text("–")

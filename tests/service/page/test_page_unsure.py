@@ -1,4 +1,4 @@
-"""The page shows that a model is unsure, and why, as Python says it."""
+"""The page shows that a model is unsure and why, and several labels, as Python says it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import csv
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 from page_server import Opens, Server
 from playwright.sync_api import expect
+from several_model import TEXTS as SEVERAL_TEXTS
 from tiny_models import TEXTS
 
 from litotes.prediction.predictor import Predictor
@@ -67,6 +69,24 @@ def test_lines_are_saved_with_the_labels_that_are_possible(
         for task, answer in unsure.predict([row["text"]])[0].answers.items():
             assert row[f"{task}_labels"] == "|".join(answer.labels or ())
             assert row[f"{task}_unsure"] == (answer.unsure or "")
+
+
+def test_several_labels_are_shown_with_their_shares(open_page: Opens, several_folder: Path) -> None:
+    model = Predictor.load(several_folder, device="cpu")
+    server = Server({"several": model})
+    server.start()
+    for text in SEVERAL_TEXTS:
+        page = open_page(f"#{urlencode({'text': text})}", at=server)
+        for task, answer in model.predict(text).answers.items():
+            card = page.locator(f'[data-task="{task}"]')
+            given = list(answer.label) if isinstance(answer.label, tuple) else []
+            expect(card.locator(".said")).to_have_text(", ".join(given) or "none of them")
+            expect(card.locator('[aria-current="true"] bdi')).to_have_text(given)
+            for label, share in answer.probabilities.items():
+                row = card.locator("li").filter(has_text=label)
+                (shown,) = row.locator(".share").all_inner_texts()
+                assert abs(int("".join(filter(str.isdigit, shown))) - 100 * share) < 1.01
+    server.stop()
 
 
 def test_a_model_that_is_not_calibrated_asks_for_no_variety(open_page: Opens) -> None:

@@ -17,17 +17,11 @@ TEXT = "Oh great, the queue is not bad. I love it, and the tea!"
 LONG = "the tea is bad and the queue is great, " * 12
 
 
-def answer_of(predictors: dict[str, Predictor], text: str, task: str) -> tuple[str, str]:
-    answer = predictors["pruned"].predict([text])[0].answers[task]
-    assert answer.probability is not None
-    return str(answer.label), (
-        "over 99 %" if answer.probability >= 0.995 else f"{answer.probability * 100:.0f} %"
-    )
-
-
 def expect_answer(page: Page, predictors: dict[str, Predictor], text: str) -> None:
-    for task in ("sentiment", "sarcasm"):
-        for part in answer_of(predictors, text, task):
+    for task, answer in predictors["pruned"].predict(text).answers.items():
+        share = answer.probability or 0
+        shown = "over 99 %" if share >= 0.995 else f"{share * 100:.0f} %"
+        for part in (str(answer.label), shown):
             expect(page.locator(f'[data-task="{task}"] .said')).to_contain_text(part)
 
 
@@ -169,17 +163,6 @@ def test_words_leave_as_the_slider_moves(
         page.keyboard.press("ArrowLeft")
     assert any(left is not None for left in explanation.left_at_layer)
     expect(page.locator("#standard")).to_be_visible()
-
-
-def test_a_model_that_keeps_all_words_says_so(open_page: Opens) -> None:
-    page = open_page()
-    expect(page.locator("#leaving-note")).to_contain_text("the last layer sees")
-    page.locator("#model").select_option("dense")
-    expect(page.locator("#leaving-note")).to_contain_text("No word leaves")
-    expect(page.locator("#about")).to_contain_text("Answered by dense")
-    assert "model=dense" in page.url or (
-        page.wait_for_timeout(500) is None and "model=dense" in page.url
-    )
 
 
 def test_maps_tell_the_weights_between_words(
