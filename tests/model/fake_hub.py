@@ -97,11 +97,9 @@ class FakeHub:
             yaml.safe_load(json.loads(body)["content"].partition("---\n")[2].partition("---\n")[0])
             return 200, {"errors": [], "warnings": []}
         if found := PREUPLOAD.fullmatch(path):
-            files = [
-                {"path": one["path"], "uploadMode": "regular", "shouldIgnore": False}
-                for one in json.loads(body)["files"]
-            ]
-            return 200, {"files": files}
+            how = {"uploadMode": "regular", "shouldIgnore": False}
+            asked = json.loads(body)["files"]
+            return 200, {"files": [{"path": one["path"], **how} for one in asked]}
         if found := COMMIT.fullmatch(path):
             return 200, self._commit(found[1], body)
         return 404, {"error": "no such route", "code": "RepoNotFound"}

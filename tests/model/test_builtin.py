@@ -17,14 +17,13 @@ from litotes.prediction.predictor import Predictor
 
 pytestmark = pytest.mark.slow
 
+TEXT = "Oh great, another delayed train."
 RESULTS = Path(__file__).parents[2] / "docs" / "reference" / "builtin"
 
 
 def results_of(edition: int) -> dict[str, list[dict[str, Any]]]:
-    content: dict[str, list[dict[str, Any]]] = json.loads(
-        (RESULTS / f"edition-{edition}.json").read_text("utf-8")
-    )
-    return content
+    content = json.loads((RESULTS / f"edition-{edition}.json").read_text("utf-8"))
+    return dict(content)
 
 
 @pytest.fixture(scope="module")
@@ -32,46 +31,11 @@ def predictor() -> Predictor:
     return Predictor.load(BUILTIN, device="cpu")
 
 
-@pytest.mark.parametrize("edition", EDITIONS)
-def test_it_is_small(edition: int) -> None:
-    assert (edition_folder(edition) / "model.safetensors").stat().st_size <= 10_000_000
-
-
 def test_it_answers_both_tasks_as_a_person_would(predictor: Predictor) -> None:
-    texts = [
-        "Oh great, another delayed train.",
-        "What a lovely evening that was.",
-        "The worst meal of my life.",
-    ]
-    labels = [
-        [answer.label for answer in prediction.answers.values()]
-        for prediction in predictor.predict(texts)
-    ]
+    texts = [TEXT, "What a lovely evening that was.", "The worst meal of my life."]
+    found = [one.answers.values() for one in predictor.predict(texts)]
+    labels = [[answer.label for answer in answers] for answers in found]
     assert labels == [["negative", "sarcastic"], ["positive", "literal"], ["negative", "literal"]]
-
-
-@pytest.mark.parametrize("edition", EDITIONS)
-def test_it_says_how_it_is_pruned_and_what_it_learned_from(edition: int) -> None:
-    (runtime,) = Predictor.load(f"{BUILTIN}@{edition}", device="cpu", runtime="torch").runtimes
-    is_pruned = runtime.model().classifier.encoder.spec.pruning != "none"
-    card = (edition_folder(edition) / "README.md").read_text("utf-8")
-    assert ("- Pruned by" if is_pruned else "- Not pruned") in card
-    assert (
-        "vader:data/vader + isarcasm:data/isarcasmeval2022 + sampler"
-        in runtime.facts["recipe"]["data"]["source"]
-    )
-    assert ":/" not in json.dumps(dict(runtime.facts)).replace("://", "")
-
-
-@pytest.mark.parametrize("edition", EDITIONS)
-def test_the_card_has_the_measured_figures(edition: int) -> None:
-    card = (edition_folder(edition) / "README.md").read_text("utf-8")
-    for rows in results_of(edition).values():
-        for row in rows:
-            assert (
-                f"| {row['task']} | {row['cell']} | {row['n']:,} | {row['macro_f1']:.3f} |" in card
-            )
-    assert "## Where it fails" in card
 
 
 def test_the_figures_can_be_measured_again(predictor: Predictor, shared_data: Path) -> None:
@@ -82,31 +46,6 @@ def test_the_figures_can_be_measured_again(predictor: Predictor, shared_data: Pa
     (measured,) = [row for row in evaluate(predictor, corpus, seed=0) if row.cell == "all"]
     written = results_of(EDITIONS[-1])["TweetEval irony, test split"][0]
     assert measured.scores.macro_f1 == pytest.approx(written["macro_f1"], abs=0.002)
-
-
-def test_the_command_needs_no_model_and_no_network(tmp_path: Path) -> None:
-    cut_off = (
-        "import socket, sys; socket.socket.connect = None; from litotes.cli.main import main;"
-        " sys.exit(main(sys.argv[1:]))"
-    )
-    command = [
-        sys.executable,
-        "-c",
-        cut_off,
-        "predict",
-        "Oh great, another delayed train.",
-        "--json",
-    ]
-    done = subprocess.run(
-        command,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    (answer,) = json.loads(done.stdout)
-    assert (answer["sentiment"]["label"], answer["sarcasm"]["label"]) == ("negative", "sarcastic")
 
 
 def test_a_lean_torch_answers_alike_and_is_whole_when_asked(predictor: Predictor) -> None:
@@ -129,44 +68,48 @@ def test_a_lean_torch_answers_alike_and_is_whole_when_asked(predictor: Predictor
     assert (was_there, is_complete, shape) == ("False", "True", "torch.Size([2, 3])")
 
 
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_an_edition_is_small_and_whole_and_says_what_it_is(edition: int) -> None:
+    folder = edition_folder(edition)
+    assert (folder / "model.safetensors").stat().st_size <= 10_000_000
+    found = {path.name: sha256_of(path) for path in folder.iterdir() if path.name != MANIFEST}
+    assert read_manifest(folder).files == found
+    (runtime,) = Predictor.load(f"{BUILTIN}@{edition}", device="cpu", runtime="torch").runtimes
+    is_pruned = runtime.model().classifier.encoder.spec.pruning != "none"
+    card = (folder / "README.md").read_text("utf-8")
+    assert ("- Pruned by" if is_pruned else "- Not pruned") in card
+    assert "## Where it fails" in card
+    sources = "vader:data/vader + isarcasm:data/isarcasmeval2022 + sampler"
+    assert sources in runtime.facts["recipe"]["data"]["source"]
+    assert ":/" not in json.dumps(dict(runtime.facts)).replace("://", "")
+    for row in (row for rows in results_of(edition).values() for row in rows):
+        figures = f"{row['cell']} | {row['n']:,} | {row['macro_f1']:.3f}"
+        assert f"| {row['task']} | {figures} |" in card
+
+
+def test_the_command_needs_no_model_and_no_network(tmp_path: Path) -> None:
+    cut_off = "import socket, sys; socket.socket.connect = None; from litotes.cli.main import main;"
+    command = [sys.executable, "-c", f"{cut_off} sys.exit(main(sys.argv[1:]))", "predict", TEXT]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    found = subprocess.check_output([*command, "--json"], cwd=tmp_path, text=True, env=environment)
+    (answer,) = json.loads(found)
+    assert (answer["sentiment"]["label"], answer["sarcasm"]["label"]) == ("negative", "sarcastic")
+
+
 def test_it_is_exported_as_a_copy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("onnxruntime")
-    assert main(["export", "--model", BUILTIN]) == 2
+    mine = tmp_path / "mine"
+    command, out = ["export", "--model", BUILTIN, "--texts", "20"], ["--out", str(mine)]
+    assert main(command) == 2
     assert "copy it by --out FOLDER" in capsys.readouterr().err
-    assert (
-        main(
-            [
-                "export",
-                "--model",
-                BUILTIN,
-                "--texts",
-                "20",
-                "--data",
-                "samplr",
-                "--out",
-                str(tmp_path / "mine"),
-            ]
-        )
-        == 2
-    )
-    assert not (tmp_path / "mine").exists()
-    assert (
-        main(["export", "--model", BUILTIN, "--texts", "20", "--out", str(tmp_path / "mine")]) == 0
-    )
+    assert main([*command, *out, "--data", "samplr"]) == 2
+    assert not mine.exists()
+    assert main([*command, *out]) == 0
     assert not (resolve_model(BUILTIN) / "model.onnx").exists()
-    text = "Oh great, another delayed train."
-    ours = Predictor.load(tmp_path / "mine", runtime="onnx").predict([text])[0]
-    theirs = Predictor.load(BUILTIN, runtime="torch").predict([text])[0]
+    ours = Predictor.load(mine, runtime="onnx").predict(TEXT)
+    theirs = Predictor.load(BUILTIN, runtime="torch").predict(TEXT)
     for task, answer in theirs.answers.items():
         assert ours.answers[task].label == answer.label
         assert ours.answers[task].probability == pytest.approx(answer.probability, abs=1e-4)
-    assert main(["export", "--model", BUILTIN, "--out", str(tmp_path / "mine")]) == 2
+    assert main([*command, *out]) == 2
     assert "is not empty" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("edition", EDITIONS)
-def test_the_manifest_states_every_file_as_it_is(edition: int) -> None:
-    folder = edition_folder(edition)
-    manifest = read_manifest(folder)
-    found = {path.name: sha256_of(path) for path in folder.iterdir() if path.name != MANIFEST}
-    assert manifest.files == found

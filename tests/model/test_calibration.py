@@ -25,13 +25,16 @@ from litotes.model.calibration import (
     Bound,
     Calibration,
     LabelSets,
+    apply_to_each,
     fit_bound,
     fit_calibration,
+    fit_each,
     fit_temperature,
     fit_threshold,
     label_shares,
     needed_texts,
     supported_coverage,
+    thresholds_of,
     to_answers,
 )
 
@@ -89,11 +92,6 @@ def test_temperature_at_its_bounds() -> None:
     assert fit_temperature(1e6 * wrong, gold) == HIGHEST  # nothing overflows
     assert fit_temperature(np.zeros((4, 2)), np.array([0, 1, 0, 1])) == 1.0
     assert fit_temperature(np.empty((0, 2)), np.empty(0, dtype=np.int64)) == 1.0
-
-
-def test_what_is_no_logit_is_refused() -> None:
-    with pytest.raises(UserError, match="lower learning rate"):
-        fit_calibration(np.array([[np.nan, 0.0]]), [0])
 
 
 def test_a_leaning_model_gets_a_threshold_that_helps_elsewhere() -> None:
@@ -175,16 +173,33 @@ def test_fit_learns_both() -> None:
     assert fit_calibration(logits, gold, with_threshold=False).threshold is None
     assert fit_calibration(*simulated(200)).threshold is None  # three classes have none
     assert fit_calibration(np.empty((0, 2)), []) == Calibration()
-
-
-def test_texts_without_a_mistake_teach_no_temperature() -> None:
+    # texts without a mistake teach no temperature
     assert fit_calibration(np.array([[3.0, 0.0], [0.0, 2.0]]), [0, 1]).temperature == 1.0
-
-
-def test_json_there_and_back() -> None:
+    with pytest.raises(UserError, match="lower learning rate"):
+        fit_calibration(np.array([[np.nan, 0.0]]), [0])
     several = Calibration(1.7, None, 240, (0.4, 0.6))
-    for value in (Calibration(), Calibration(1.7, 0.31, 240), several):
+    for value in (Calibration(), learned, several):
         assert Calibration.from_json(json.loads(json.dumps(value.as_json()))) == value
+
+
+def test_labels_that_are_decided_alone_are_calibrated_as_two_classes_each() -> None:
+    probabilities, gold = two_class(600, shift=-1.5, rate=0.4, seed=5)
+    logits = 3 * np.log(probabilities / (1 - probabilities)).reshape(200, 3)
+    given = gold.reshape(200, 3)
+    learned = fit_each(logits, given)
+    flat = np.stack([np.zeros(600), logits.reshape(-1)], axis=1)
+    assert learned.temperature == pytest.approx(fit_temperature(flat, gold))
+    assert (learned.n, learned.threshold) == (200, None)
+    flags, shares = apply_to_each(learned, logits)
+    np.testing.assert_allclose(shares, 1 / (1 + np.exp(-logits / learned.temperature)))
+    thresholds = [fit_threshold(own, right) for own, right in zip(shares.T, given.T, strict=True)]
+    assert learned.thresholds == tuple(thresholds)
+    np.testing.assert_array_equal(flags, shares >= np.array(thresholds))
+    plain = fit_each(logits, given, with_threshold=False)
+    assert thresholds_of(plain, 3).tolist() == [0.5] * 3
+    assert fit_each(logits[:0], given[:0]) == Calibration()
+    right = np.where(given, 5.0, -5.0)
+    assert fit_each(right, given).temperature == 1.0
 
 
 # Sets of labels hold the truth as often as promised, and are those that the definition gives
@@ -213,6 +228,11 @@ def test_sets_are_those_of_the_p_values(seed: int, n_classes: int, coverage: str
     probabilities, gold = bad_model(int(generator.integers(20, 60)), n_classes, generator)
     new, _ = bad_model(8, n_classes, generator)
     bound = fit_bound(probabilities, gold, float(coverage))
+    assert (label_shares(probabilities, None) == probabilities).all()
+    own_bound = LabelSets(0.9, bound, {"en-AU": Bound(0.7, 10)})
+    assert own_bound.bound("en-AU").least == 0.7
+    assert own_bound.bound(None) == own_bound.bound("en-NG") == bound
+    assert LabelSets.from_json(own_bound.as_json()) == own_bound
     labels = "abcd"[:n_classes]
     own = probabilities[np.arange(len(gold)), gold]
     sets = LabelSets(float(coverage), bound)
@@ -270,15 +290,3 @@ def test_a_single_label_is_the_answer(seed: int, threshold: float, least: float)
                 if answer.labels
                 else "no label is likely enough"
             )
-
-
-def test_shares_without_a_threshold_are_probabilities() -> None:
-    probabilities = np.array([[0.2, 0.5, 0.3]])
-    assert (label_shares(probabilities, None) == probabilities).all()
-
-
-def test_a_variety_has_its_own_bound() -> None:
-    sets = LabelSets(0.9, Bound(0.4, 30), {"en-AU": Bound(0.7, 10)})
-    assert sets.bound("en-AU").least == 0.7
-    assert sets.bound(None) == sets.bound("en-NG") == sets.overall
-    assert LabelSets.from_json(sets.as_json()) == sets

@@ -48,17 +48,11 @@ from litotes.model.exits import (
     parse_table,
 )
 from litotes.model.folder import hash_folder, open_model
-from litotes.model.runtime import compute_logits, compute_outputs
+from litotes.model.runtime import compute_outputs
 from litotes.prediction.answers import as_json
 from litotes.prediction.predictor import Predictor
 
-TASKS = {"sentiment": ["negative", "positive"]}
 RULE = Exits((1, 3), {layer: {"sentiment": Sureness(-1.0, 2.0)} for layer in (1, 3)}, 0.9, PROMISE)
-
-
-def test_a_rule_survives_json() -> None:
-    content = json.loads(json.dumps(RULE.as_json()))
-    assert exits_from_json(content, tasks=TASKS, n_layers=4) == RULE
 
 
 def test_margins_are_distances_from_another_label() -> None:
@@ -100,33 +94,20 @@ def test_a_folder_keeps_exits(tiny: pretrained.Pretrained, folder: Path) -> None
     assert set(found.layers.tolist()) == {1, 2}
     np.testing.assert_array_equal(found.layers, expected.layers)
     np.testing.assert_allclose(found.logits["sentiment"], expected.logits["sentiment"], atol=1e-6)
+    tasks = {"sentiment": ["negative", "positive"]}
+    content = json.loads(json.dumps(RULE.as_json()))
+    assert exits_from_json(content, tasks=tasks, n_layers=4) == RULE
+    for wrong in ({"n_layers": 3}, {"tasks": {"sentiment": []}}, {"tasks": {"mood": ["a", "b"]}}):
+        with pytest.raises(ValueError, match="exit"):
+            exits_from_json(content, **{"tasks": tasks, "n_layers": 4, **wrong})  # type: ignore[arg-type]
+    words = Promise(0.01, 0.95, 1000, 4).in_words()
+    assert "at most 1 %" in words
+    assert "4 of the 1000 texts" in words
 
 
-def test_a_folder_without_the_weights_of_an_exit_is_refused(
+def test_files_of_another_model_are_refused(
     tiny: pretrained.Pretrained, tmp_path: Path, folder: Path
 ) -> None:
-    save_model(model_of(tiny), tmp_path / "whole", card="")
-    (folder / "model.safetensors").write_bytes((tmp_path / "whole/model.safetensors").read_bytes())
-    hash_folder(folder).write(folder)
-    with pytest.raises(UserError, match=r"litotes\.json: damaged"):
-        load_model(folder)
-
-
-def test_the_predictor_says_where_a_text_was_answered(folder: Path) -> None:
-    export_unmeasured(folder)
-    layers = {}
-    for runtime in ("torch", "onnx"):
-        predictor = Predictor.load(folder, runtime=runtime)
-        predictions = list(predictor.stream(TEXTS))
-        layers[runtime] = [one.answered_at_layer for one in predictions]
-        rows = [as_json(one, predictor.tasks) for one in predictions]
-        assert [row["answered_at_layer"] for row in rows] == layers[runtime]
-        assert f"answered_at_layer={layers[runtime][0]}" in repr(predictions[0])
-    assert layers["torch"] == layers["onnx"]
-    assert set(layers["torch"]) == {1, 2}
-
-
-def test_an_export_of_another_rule_is_refused(tiny: pretrained.Pretrained, folder: Path) -> None:
     export_unmeasured(folder)
     exported = {name: (folder / name).read_bytes() for name in ("model.onnx", "export.json")}
     save_model(with_exits(model_of(tiny), (1,), threshold=0.7), folder, card="")
@@ -135,6 +116,11 @@ def test_an_export_of_another_rule_is_refused(tiny: pretrained.Pretrained, folde
     hash_folder(folder).write(folder)
     with pytest.raises(UserError, match="disagree about exits"):
         Predictor.load(folder, runtime="onnx")
+    save_model(model_of(tiny), tmp_path / "whole", card="")  # without the weights of an exit
+    (folder / "model.safetensors").write_bytes((tmp_path / "whole/model.safetensors").read_bytes())
+    hash_folder(folder).write(folder)
+    with pytest.raises(UserError, match=r"litotes\.json: damaged"):
+        load_model(folder)
 
 
 def test_an_explanation_is_of_the_whole_model(tiny: pretrained.Pretrained) -> None:
@@ -150,12 +136,6 @@ def test_an_explanation_is_of_the_whole_model(tiny: pretrained.Pretrained) -> No
     assert found == pytest.approx(answer.answers["sentiment"].probability, abs=1e-6)
     (left,) = Predictor(early, device="cpu").predict([text])
     assert found != pytest.approx(left.answers["sentiment"].probability, abs=1e-6)
-
-
-def test_a_promise_is_a_sentence() -> None:
-    words = Promise(0.01, 0.95, 1000, 4).in_words()
-    assert "at most 1 %" in words
-    assert "4 of the 1000 texts" in words
 
 
 # Each text as if it were alone
@@ -218,30 +198,12 @@ def test_a_text_is_answered_as_if_it_were_alone(setting: dict[str, Any], head: s
         assert layer.tolist() == [layers[place].item()]
         for task, own in alone.items():
             torch.testing.assert_close(own[0], logits[task][place], rtol=0, atol=1e-9)
-
-
-@pytest.mark.parametrize("threshold", [THRESHOLD, 1.0])
-def test_texts_that_stay_are_answered_by_the_whole_model(
-    setting: dict[str, Any], threshold: float
-) -> None:
-    classifier, batch = classifier_of(**setting), pack(texts_of())
-    exits = exits_of(classifier, INNER, threshold=threshold)
-    logits, layers = exits.answer(classifier, batch, CALIBRATION)
-    went_on, whole = layers == 4, classifier(batch)
-    assert went_on.all() if threshold == 1 else went_on.any()
-    for task, own in whole.items():
+    went_on, whole = layers == 4, classifier(pack(texts))
+    for task, own in whole.items():  # those that stay are answered by the whole model
         torch.testing.assert_close(logits[task][went_on], own[went_on], rtol=0, atol=1e-9)
-        assert threshold == 1 or not torch.allclose(logits[task][~went_on], own[~went_on])
-
-
-def test_all_may_leave_at_once() -> None:
-    classifier, batch = classifier_of(), pack(texts_of())
-    exits = exits_of(classifier, INNER, threshold=1e-9)
-    logits, layers = exits.answer(classifier, batch, CALIBRATION)
-    assert set(layers.tolist()) == {1}
-    hidden = classifier.encoder.walk(classifier.encoder.embeddings(batch), batch.layout, stop=1)
-    for task, own in exits.heads(1, hidden).items():
-        torch.testing.assert_close(logits[task], own)
+        assert not torch.allclose(logits[task][~went_on], own[~went_on])
+    never = exits_of(classifier, INNER, threshold=1.0)
+    assert set(never.answer(classifier, pack(texts), CALIBRATION)[1].tolist()) == {4}
 
 
 def test_a_text_leaves_when_every_task_is_sure() -> None:
@@ -258,6 +220,11 @@ def test_a_text_leaves_when_every_task_is_sure() -> None:
     assert (sure[0] != sure[1]).any()
     _, layers = exits.answer(classifier, batch, CALIBRATION)
     np.testing.assert_array_equal(layers.numpy() == 1, sure[0] & sure[1])
+    at_once = exits_of(classifier, INNER, threshold=1e-9)
+    found, layers = at_once.answer(classifier, batch, CALIBRATION)
+    assert set(layers.tolist()) == {1}
+    for task, own in at_once.heads(1, hidden).items():
+        torch.testing.assert_close(found[task], own)
 
 
 def test_texts_that_leave_are_gone_from_the_tensor(setting: dict[str, Any]) -> None:
@@ -296,22 +263,16 @@ def pieces_of(*lengths: int) -> list[Pieces]:
     return [Pieces(text, [0] * len(text), False) for text in texts]
 
 
-def test_logits_are_a_sum_over_pieces() -> None:
-    table, texts = table_of(), pieces_of(5, 1, 30)
+def test_logits_are_a_sum_over_pieces_the_very_same_for_a_text_alone() -> None:
+    table, texts = table_of(), pieces_of(5, 1, 30, 120, 64)
     found = table.logits(texts)
     rows = table.rows.astype(np.float64)
     for place, text in enumerate(texts):
         expected = rows[0] + rows[[1 + piece for piece in text.ids]].sum(0) / len(text.ids) ** 0.5
         together = np.concatenate([found["mood"][place], found["sarcasm"][place]])
         np.testing.assert_allclose(together, expected, atol=1e-4)
-
-
-def test_a_text_alone_has_the_very_same_numbers() -> None:
-    table, texts = table_of(), pieces_of(9, 3, 120, 1, 64)
-    together = table.logits(texts)
-    for place, text in enumerate(texts):
         for task, own in table.logits([text]).items():
-            np.testing.assert_array_equal(own[0], together[task][place])
+            np.testing.assert_array_equal(own[0], found[task][place])
     assert table.logits([])["mood"].shape == (0, 3)
 
 
@@ -368,47 +329,33 @@ def early(tiny: pretrained.Pretrained, tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
-def export(path: Path, precision: str) -> None:
-    folder, model = open_model(path), load_model(path)
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_torch_and_the_file_agree_on_layer_and_label(
+    early: Path, precision: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, folder = load_model(early), open_model(early)
     texts = model.tokenizer.encode(TEXTS * 10)
     hashes = folder.stated_hashes
     content = build_onnx(model, precision=precision, texts=texts, made_from=hashes)
     write_export(folder, content, precision, {})
-
-
-@pytest.mark.parametrize("precision", ["float32", "int8"])
-def test_torch_and_the_file_agree_on_layer_and_label(early: Path, precision: str) -> None:
-    export(early, precision)
-    layers, labels = {}, {}
-    for runtime in ("torch", "onnx"):
-        predictions = list(Predictor.load(early, runtime=runtime).stream(TEXTS))
-        layers[runtime] = [one.answered_at_layer for one in predictions]
-        labels[runtime] = [one.answers["sentiment"].label for one in predictions]
-    assert 0 in layers["torch"]
-    assert len(set(layers["torch"])) > 1
-    at_once = [place for place, layer in enumerate(layers["torch"]) if layer == 0]
-    assert at_once == [place for place, layer in enumerate(layers["onnx"]) if layer == 0]
-    assert [labels["torch"][place] for place in at_once] == [
-        labels["onnx"][place] for place in at_once
+    ours, theirs = (Predictor.load(early, runtime=name) for name in ("torch", "onnx"))
+    asked = [list(predictor.stream(TEXTS)) for predictor in (ours, theirs)]
+    found = [
+        [(one.answered_at_layer, one.answers["sentiment"].label) for one in own] for own in asked
     ]
-    if precision == "float32":
-        assert (layers["torch"], labels["torch"]) == (layers["onnx"], labels["onnx"])
-
-
-def test_a_table_alone_needs_no_exit_inside(tiny: pretrained.Pretrained, tmp_path: Path) -> None:
-    model, folder = with_table(model_of(tiny), (), threshold=0.6), tmp_path / "model"
-    save_model(model, folder, card="")
-    export_unmeasured(folder)
-    pieces = model.tokenizer.encode(TEXTS)
-    found, whole = compute_outputs(model, pieces), compute_logits(model, pieces)
-    assert found.layers is not None
-    assert set(found.layers.tolist()) == {0, 2}
-    stayed = found.layers == 2
-    np.testing.assert_allclose(
-        found.logits["sentiment"][stayed], whole["sentiment"].numpy()[stayed], atol=1e-6
-    )
-    exported = Predictor.load(folder, runtime="onnx").predict(TEXTS)
-    assert [one.answered_at_layer for one in exported] == found.layers.tolist()
+    assert len({layer for layer, _ in found[0]}) > 1
+    at_once = [[one if one[0] == 0 else None for one in own] for own in found]
+    assert at_once[0] == at_once[1]
+    assert precision != "float32" or found[0] == found[1]
+    for (layer, _), one in zip(found[0], asked[0], strict=True):
+        assert as_json(one, ours.tasks)["answered_at_layer"] == layer
+        assert f"answered_at_layer={layer}" in repr(one)
+    text = TEXTS[[layer for layer, _ in found[0]].index(0)]
+    assert main(["predict", text, "--model", str(early)]) == 0
+    assert "(answered by the table)" in capsys.readouterr().out
+    explained = ours.explain(text, methods=["occlusion"], faithfulness=False)
+    assert explained.answered_at_layer == 0
+    assert "by a table of pieces, before the first layer" in explained.exit_in_words()
 
 
 def test_the_table_is_part_of_the_model(early: Path, tmp_path: Path) -> None:
@@ -423,19 +370,15 @@ def test_the_table_is_part_of_the_model(early: Path, tmp_path: Path) -> None:
     hash_folder(early).write(early)
     for runtime, known in before.items():
         assert Predictor.load(early, runtime=runtime).identities != known
+    alone = early.parent / "alone"  # of a table no exit inside is needed
+    save_model(with_table(load_model(early), (), threshold=0.6), alone, card="")
+    export_unmeasured(alone)
+    layers = [
+        [one.answered_at_layer for one in Predictor.load(alone, runtime=name).predict(TEXTS)]
+        for name in ("torch", "onnx")
+    ]
+    assert layers[0] == layers[1]
+    assert set(layers[0]) == {0, 2}
     (early / TABLE).unlink()
     with pytest.raises(UserError, match=r"table\.npy is missing"):
         load_model(early)
-
-
-def test_the_shell_and_explanations_say_so(early: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    predictor = Predictor.load(early, runtime="torch")
-    layers = [one.answered_at_layer for one in predictor.predict(TEXTS)]
-    text = TEXTS[layers.index(0)]
-    assert main(["predict", text, "--model", str(early)]) == 0
-    assert "(answered by the table)" in capsys.readouterr().out
-    assert main(["predict", text, "--model", str(early), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)[0]["answered_at_layer"] == 0
-    explained = predictor.explain(text, methods=["occlusion"], faithfulness=False)
-    assert explained.answered_at_layer == 0
-    assert "by a table of pieces, before the first layer" in explained.exit_in_words()

@@ -78,11 +78,8 @@ def zipped(folder: Path) -> None:
 
 
 def headed(folder: Path, header: bytes, n_bytes: int | None = None) -> None:
-    put(
-        folder,
-        WEIGHTS,
-        (len(header) if n_bytes is None else n_bytes).to_bytes(8, "little") + header,
-    )
+    n_bytes = len(header) if n_bytes is None else n_bytes
+    put(folder, WEIGHTS, n_bytes.to_bytes(8, "little") + header)
 
 
 def tokenizer(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -80,6 +81,13 @@ def test_a_revision_is_pulled_as_it_was(hub: FakeHub, mine: Path, tmp_path: Path
     pull(f"{NAME}@{first.revision}", old, endpoint=hub.endpoint)
     pull(NAME, new, endpoint=hub.endpoint)
     assert (new / "README.md").read_text() == "# Another card\n" != (old / "README.md").read_text()
+    hub.put(NAME, "README.md", b"# Mine\n")  # somebody edits the card there
+    hub.put(NAME, "pytorch_model.bin", b"pickled")
+    hub.put(NAME, "more.json", b"{}")
+    pulled = pull(NAME, tmp_path / "theirs", endpoint=hub.endpoint)
+    assert pulled.notes == ("README.md was edited after the model was pushed.",)
+    assert (tmp_path / "theirs" / "README.md").read_bytes() == b"# Mine\n"
+    assert not {"pytorch_model.bin", "more.json"} & set(os.listdir(tmp_path / "theirs"))
 
 
 def test_a_folder_of_several_models(hub: FakeHub, trained_folder: Path, tmp_path: Path) -> None:
@@ -102,6 +110,14 @@ def test_a_table_travels_with_its_model(
     pull(NAME, theirs, endpoint=hub.endpoint)
     assert (theirs / TABLE).read_bytes() == (folder / TABLE).read_bytes()
     assert same_answers(folder, theirs)
+    stated = json.loads(hub.files(NAME)[MANIFEST])["files"]
+    for name in ("model.safetensors", TABLE):
+        fewer = {key: value for key, value in stated.items() if key != name}
+        hub.put(NAME, MANIFEST, json.dumps(Manifest(fewer).as_json()).encode())
+        with pytest.raises(UserError, match=f"lists no {name}"):
+            pull(NAME, tmp_path / "fewer", endpoint=hub.endpoint)
+        assert not (tmp_path / "fewer").exists()
+    hub.put(NAME, MANIFEST, json.dumps(Manifest(stated).as_json()).encode())
     hub.put(NAME, TABLE, hub.files(NAME)[TABLE] + b" ")
     with pytest.raises(UserError, match=rf"{TABLE} of somebody/tiny is not the file"):
         pull(NAME, tmp_path / "changed", endpoint=hub.endpoint)
@@ -110,42 +126,23 @@ def test_a_table_travels_with_its_model(
         push(folder, NAME, endpoint=hub.endpoint)
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", TABLE])
-def test_a_list_without_what_decides_is_refused(
-    hub: FakeHub, tiny: pretrained.Pretrained, tmp_path: Path, name: str
-) -> None:
-    folder, theirs = tmp_path / "early", tmp_path / "theirs"
-    save_model(with_table(model_of(tiny), (1,), threshold=0.6), folder, card="")
-    push(folder, NAME, endpoint=hub.endpoint)
-    stated = json.loads(hub.files(NAME)[MANIFEST])["files"]
-    del stated[name]
-    hub.put(NAME, MANIFEST, json.dumps(Manifest(stated).as_json()).encode())
-    with pytest.raises(UserError, match=f"lists no {name}"):
-        pull(NAME, theirs, endpoint=hub.endpoint)
-    assert not theirs.exists()
-
-
 @pytest.mark.parametrize("name", ["model.safetensors", "litotes.json", "tokenizer.json"])
 def test_what_decides_an_answer_must_be_what_was_pushed(
     hub: FakeHub, mine: Path, tmp_path: Path, name: str
 ) -> None:
     push(mine, NAME, endpoint=hub.endpoint)
-    hub.put(NAME, name, hub.files(NAME)[name] + b" ")
-    with pytest.raises(UserError, match=rf"{name} of somebody/tiny is not the file"):
-        pull(NAME, tmp_path / "theirs", endpoint=hub.endpoint)
+    for content, words in (
+        (hub.files(NAME)[name] + b" ", rf"{name} of somebody/tiny is not the file"),
+        (None, "no litotes model folder"),
+    ):
+        hub.put(NAME, name, content)
+        with pytest.raises(UserError, match=words):
+            pull(NAME, tmp_path / "theirs", endpoint=hub.endpoint)
     assert not (tmp_path / "theirs").exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine"]
     (mine / name).write_bytes((mine / name).read_bytes() + b" ")
     with pytest.raises(UserError, match="not the file that was saved"):
         push(mine, NAME, endpoint=hub.endpoint)
-
-
-def test_a_card_may_be_edited_on_the_hub(hub: FakeHub, mine: Path, tmp_path: Path) -> None:
-    push(mine, NAME, endpoint=hub.endpoint)
-    hub.put(NAME, "README.md", b"# Mine\n")
-    pulled = pull(NAME, tmp_path / "theirs", endpoint=hub.endpoint)
-    assert pulled.notes == ("README.md was edited after the model was pushed.",)
-    assert (tmp_path / "theirs" / "README.md").read_bytes() == b"# Mine\n"
 
 
 @pytest.mark.parametrize("name", ["../evil.json", "run.py", "weights.bin", ".hidden.json"])
@@ -160,26 +157,6 @@ def test_what_may_not_travel_is_not_fetched(
     with pytest.raises(UserError, match="nothing was pulled"):
         pull(NAME, tmp_path / "theirs", endpoint=hub.endpoint)
     assert not any(Path(name).name in one for one in hub.asked)
-    assert not (tmp_path / "theirs").exists()
-
-
-def test_other_files_of_a_repository_stay_there(hub: FakeHub, mine: Path, tmp_path: Path) -> None:
-    push(mine, NAME, endpoint=hub.endpoint)
-    hub.put(NAME, "pytorch_model.bin", b"pickled")
-    hub.put(NAME, "more.json", b"{}")
-    pull(NAME, tmp_path / "theirs", endpoint=hub.endpoint)
-    present = {path.name for path in (tmp_path / "theirs").iterdir()}
-    assert not present & {"pytorch_model.bin", "more.json"}
-
-
-@pytest.mark.parametrize("file", [MANIFEST, "tokenizer.json"])
-def test_a_repository_without_a_file_is_refused(
-    hub: FakeHub, mine: Path, tmp_path: Path, file: str
-) -> None:
-    push(mine, NAME, endpoint=hub.endpoint)
-    hub.put(NAME, file, None)
-    with pytest.raises(UserError, match="no litotes model folder"):
-        pull(NAME, tmp_path / "theirs", endpoint=hub.endpoint)
     assert not (tmp_path / "theirs").exists()
 
 
