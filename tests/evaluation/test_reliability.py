@@ -12,7 +12,13 @@ from scipy.special import softmax
 from sklearn.metrics import brier_score_loss
 
 from litotes.core.figures import render_figure
-from litotes.evaluation.reliability import Reliability, draw_reliability, reliability
+from litotes.evaluation.reliability import (
+    Reliability,
+    draw_reliability,
+    draw_risk_coverage,
+    reliability,
+    risk_coverage,
+)
 from litotes.model.calibration import Calibration, fit_calibration
 
 Array = np.ndarray[Any, Any]
@@ -88,22 +94,40 @@ def test_the_temperature_mends_an_over_confident_model() -> None:
     assert after.accuracy == before.accuracy  # a temperature changes no label
 
 
+def test_the_area_is_the_mean_over_all_orders_of_ties() -> None:
+    generator = np.random.default_rng(0)
+    confidence = generator.choice([0.5, 0.6, 0.9], size=7)
+    right = generator.random(7) < 0.6
+    areas = []
+    for _ in range(3000):
+        order = np.lexsort((generator.random(7), -confidence))
+        areas.append((np.cumsum(~right[order]) / np.arange(1, 8)).mean())
+    found = risk_coverage(confidence, right)
+    assert found.area == pytest.approx(np.mean(areas), abs=0.01)
+    assert found.risk[-1] == pytest.approx(found.error) == 1 - right.mean()
+    n_right = int(right.sum())
+    best = [max(k - n_right, 0) / k for k in range(1, 8)]
+    assert found.best_area == pytest.approx(np.mean(best))
+    assert found.coverage == pytest.approx(np.arange(1, 8) / 7)
+    # a confidence that says nothing
+    assert risk_coverage(np.full(10, 0.7), np.arange(10) < 6).area == pytest.approx(0.4)
+
+
 @pytest.mark.slow
-def test_diagram_shows_errors_and_counts_and_is_the_same_twice() -> None:
+def test_figures_show_errors_areas_and_counts() -> None:
     logits, gold = simulated(300, too_sure=3.0, seed=4)
     results = {
         "before": check_reliability(Calibration(), logits, gold),
         "after $_{$": check_reliability(fit_calibration(logits, gold), logits, gold),
     }
     svg = render_figure(draw_reliability(results), "svg")
-    written = [
-        element.text
-        for element in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")
-    ]
+    texts = ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")
+    written = [element.text for element in texts]
     for name, result in results.items():
         assert f"{name}: ECE {result.ece:.3f} (equal mass {result.ece_equal_mass:.3f})" in written
         assert {str(one.n) for one in result.bins} <= set(written)
     assert written.count("perfect calibration") == 1
     assert svg == render_figure(draw_reliability(results), "svg")
-    alone = draw_reliability({"alone": results["before"]})
-    assert render_figure(alone, "png").startswith(b"\x89PNG")
+    curve = risk_coverage(np.linspace(0.5, 1, 50), np.arange(50) % 3 > 0)
+    svg = render_figure(draw_risk_coverage({"$_{$": curve}), "svg").decode()
+    assert f"$_{{$: {curve.area:.3f} (best {curve.best_area:.3f}" in svg

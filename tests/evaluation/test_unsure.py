@@ -9,9 +9,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
-from scipy.stats import binomtest
 
 from litotes.cli.main import main
 from litotes.core.errors import UserError
@@ -20,8 +18,6 @@ from litotes.core.values import Example
 from litotes.data.corpus import Corpus
 from litotes.data.sources import load
 from litotes.evaluation.evaluate import predict_corpus
-from litotes.evaluation.reliability import risk_coverage
-from litotes.evaluation.shares import exact_interval
 from litotes.evaluation.unsure import (
     UnsureResult,
     calibrate_folder,
@@ -115,18 +111,6 @@ def test_a_folder_without_bounds_answers_as_before(
         plain.for_variety("en-AU")
 
 
-def test_bounds_are_protected_by_the_manifest(
-    made: tuple[Path, UnsureResult], tmp_path: Path
-) -> None:
-    shutil.copytree(made[0], tmp_path / "edited")
-    file = tmp_path / "edited" / "litotes.json"
-    content = json.loads(file.read_text())
-    content["unsure"]["sarcasm"]["overall"]["least"] = 0.0
-    file.write_text(json.dumps(content))
-    with pytest.raises(UserError, match="not the file that was saved"):
-        open_model(tmp_path / "edited")
-
-
 def test_small_varieties_are_named_with_what_they_can_support(
     trained_folder: Path, plain: Predictor, corpus: Corpus, tmp_path: Path
 ) -> None:
@@ -143,6 +127,11 @@ def test_small_varieties_are_named_with_what_they_can_support(
             calibrate_folder(folder, plain, replace(corpus, examples=tuple(few)), coverage=0.95)
         assert folder.path.joinpath("litotes.json").read_bytes() == before
         unnamed = replace(corpus, examples=tuple(replace(one, variety=None) for one in corpus))
+        bare = replace(corpus, examples=(Example("the tea", {}),))
+        with pytest.raises(UserError, match="nothing to score"):
+            calibrate_folder(folder, plain, bare, coverage=0.9)
+        with pytest.raises(UserError, match="between 0 and 1"):
+            calibrate_folder(folder, plain, corpus, coverage=1.0)
         with pytest.raises(UserError, match="name no variety"):
             calibrate_folder(folder, plain, unnamed, coverage=0.5, by_variety=True)
 
@@ -179,39 +168,6 @@ def test_the_command_gives_what_python_gives(
     curves = json.loads((tmp_path / "scores" / "risk_coverage.json").read_text())
     (row,) = (row for row in written["scores"] if (row["task"], row["cell"]) == ("sarcasm", "all"))
     assert row["risk_area"] == pytest.approx(curves["sarcasm"]["area"])
-
-
-@pytest.mark.parametrize(("n_hits", "n"), [(0, 7), (3, 7), (7, 7), (95, 100)])
-def test_intervals_are_exact(n_hits: int, n: int) -> None:
-    expected = binomtest(n_hits, n).proportion_ci(method="exact")
-    assert exact_interval(n_hits, n) == pytest.approx(tuple(expected), abs=1e-9)
-
-
-def test_the_area_is_the_mean_over_all_orders_of_ties() -> None:
-    generator = np.random.default_rng(0)
-    confidence = generator.choice([0.5, 0.6, 0.9], size=7)
-    right = generator.random(7) < 0.6
-    areas = []
-    for _ in range(3000):
-        order = np.lexsort((generator.random(7), -confidence))
-        areas.append((np.cumsum(~right[order]) / np.arange(1, 8)).mean())
-    found = risk_coverage(confidence, right)
-    assert found.area == pytest.approx(np.mean(areas), abs=0.01)
-    assert found.best_area <= found.area
-    assert found.risk[-1] == pytest.approx(found.error) == 1 - right.mean()
-
-
-def test_a_confidence_that_says_nothing_has_the_error_rate_as_its_area() -> None:
-    found = risk_coverage(np.full(10, 0.7), np.arange(10) < 6)
-    assert found.area == pytest.approx(0.4)
-
-
-def test_examples_without_labels_are_no_calibration(
-    trained_folder: Path, plain: Predictor, corpus: Corpus, tmp_path: Path
-) -> None:
-    bare = replace(corpus, examples=(Example("the tea", {}),))
-    with whole_copy(trained_folder, tmp_path / "out") as folder, pytest.raises(UserError):
-        calibrate_folder(folder, plain, bare, coverage=0.9)
 
 
 def test_a_copy_of_the_built_in_model_keeps_its_export(
