@@ -6,6 +6,7 @@ A new balancing is a class and a line in `BALANCINGS`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import combinations
 
 import torch
 from torch import Tensor, nn
@@ -142,9 +143,8 @@ def _weights(shared: Sequence[Gradients], n_tasks: int, step: int) -> Sequence[f
     """A number for each task; one on the device stays there, so that the host need not wait."""
     device = next((row[0].device for row in shared if row[0] is not None), torch.device("cpu"))
     product = torch.zeros(n_tasks, n_tasks, dtype=torch.float64, device=device)
-    for i in range(n_tasks):
-        for j in range(i):
-            product[i, j] = product[j, i] = inner_product(shared, i, j)
+    for i, j in combinations(range(n_tasks), 2):
+        product[i, j] = product[j, i] = inner_product(shared, i, j)
     on_cpu = device.type == "cpu"
     if on_cpu and (product >= 0).all():  # no conflict: the sum, and no need for the norms
         return [1.0] * n_tasks

@@ -105,7 +105,7 @@ class CapturedSteps:
     ) -> None:
         self.objective, self.classifier = objective, classifier
         self.texts, self.task_losses = texts, losses
-        self.lengths = np.array(self.texts.lengths, dtype=np.int32)
+        self.lengths = np.array(texts.lengths, dtype=np.int32)
         self.on_cuda = objective.device.type == "cuda"
         self.recorder = CudaGraphs() if self.on_cuda else NoGraphs()
         self.buckets: dict[int, StepBucket] = {}
@@ -115,7 +115,7 @@ class CapturedSteps:
 
         None, and nothing changed: the weighting still changes, or such texts have no bucket.
         """
-        if not all(one.weighting.is_settled for one in self.objective.encoder.attentions):
+        if not self.objective.is_settled:
             return None
         lengths = self.lengths[list(places)]
         # many tiny texts, each of which keeps its first piece, need more room than their pieces

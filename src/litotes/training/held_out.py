@@ -26,18 +26,15 @@ def held_out_score(classifier: Classifier, inputs: Inputs, *, worst_group: bool)
 
     None where no task (or group) shows more than one answer: such texts cannot tell models apart.
     """
-    groups = inputs.texts.groups
-    task_scores = []
+    groups, task_scores = inputs.texts.groups, []
     for name, logits in all_logits(inputs, classifier).items():
         task, gold = classifier.tasks[name], inputs.texts.targets[name]
-        labelled = has_label(gold)  # (text,)
-        parts = [labelled]
+        parts = [has_label(gold)]  # (text,) each
         if worst_group:
-            parts = [labelled & (groups == group) for group in groups.unique()]
+            parts = [parts[0] & (groups == group) for group in groups.unique()]
         telling = [part for part in parts if len(gold[part].unique()) > 1]
-        scores = [_score(task, gold[part], logits[part]) for part in telling]
-        if scores:
-            task_scores.append(min(scores))
+        if telling:
+            task_scores.append(min(_score(task, gold[part], logits[part]) for part in telling))
     return sum(task_scores) / len(task_scores) if task_scores else None
 
 

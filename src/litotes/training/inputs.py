@@ -13,6 +13,7 @@ from torch import Tensor
 
 from litotes.core.errors import UserError
 from litotes.core.progress import Watch, ignore_progress
+from litotes.encoder.encoder import Encoder
 from litotes.encoder.layout import Layout
 from litotes.encoder.packing import TextSet, batches_without_gradients
 from litotes.model.classifier import Classifier
@@ -49,13 +50,16 @@ class HiddenInputs(Inputs):
         self.layer = layer
         self.hidden: list[Tensor] = []  # per text (piece, width)
         encoder = classifier.eval().encoder
-        with torch.no_grad():
-            for places in batches_without_gradients(texts.lengths, device):
-                batch = texts.batch(places, device)
-                embedded = encoder.embeddings(batch)
-                hidden = encoder.walk(embedded, batch.layout, stop=layer).hidden  # (piece, width)
-                self.hidden += [part.clone() for part in hidden.split(batch.layout.lengths)]
-                watch("frozen layers", len(self.hidden), len(texts), "")
+        for places in batches_without_gradients(texts.lengths, device):
+            self.hidden += self._compute(encoder, places)
+            watch("frozen layers", len(self.hidden), len(texts), "")
+
+    @torch.no_grad()
+    def _compute(self, encoder: Encoder, places: Sequence[int]) -> list[Tensor]:
+        batch = self.texts.batch(places, self.device)
+        embedded = encoder.embeddings(batch)
+        hidden = encoder.walk(embedded, batch.layout, stop=self.layer).hidden  # (piece, width)
+        return [part.clone() for part in hidden.split(batch.layout.lengths)]
 
     def logits(self, classifier: Classifier, places: Sequence[int]) -> dict[str, Tensor]:
         chosen = [self.hidden[place] for place in places]
@@ -89,11 +93,11 @@ def all_logits(
     """Logits of every text in order, on the CPU, in evaluation mode. {task: (text, class)}"""
     classifier.eval()
     parts: dict[str, list[Tensor]] = {task: [] for task in classifier.tasks}
-    n_done, n_texts = 0, len(inputs.texts)
+    n_done = 0
     with torch.no_grad():
         for places in batches_without_gradients(inputs.texts.lengths, classifier.device):
             for task, logits in inputs.logits(classifier, places).items():
                 parts[task].append(logits.float().cpu())
             n_done += len(places)
-            watch(what, n_done, n_texts, "")
+            watch(what, n_done, len(inputs.texts), "")
     return {task: torch.cat(logits) for task, logits in parts.items()}

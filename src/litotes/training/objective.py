@@ -159,21 +159,25 @@ class Objective(ABC):
         """
         if self.validate is None:
             return {}
-        score = self.validate()
+        score, epoch = self.validate(), state.epoch + 1
         self.set_progress(state.step / self.n_steps)
-        is_settled = all(attention.weighting.is_settled for attention in self.encoder.attentions)
-        if score is None or not is_settled:
+        if score is None or not self.is_settled:
             # Nothing to compare epochs by, or sparsity still rises: the latest is as good as any,
             # and waiting for a better one has not begun.
             self.tensors.keep_best()
-            state.best_epoch = state.epoch + 1
+            state.best_epoch = epoch
         elif state.best_score is None or score > state.best_score:
-            state.best_score, state.best_epoch, state.n_waited = score, state.epoch + 1, 0
+            state.best_score, state.best_epoch, state.n_waited = score, epoch, 0
             self.tensors.keep_best()
         else:
             state.n_waited += 1
             state.finished = state.n_waited >= self.settings.patience
         return {} if score is None else {"held_out": score}
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether every weighting has the form that it will keep."""
+        return all(attention.weighting.is_settled for attention in self.encoder.attentions)
 
     def epoch_of(self, state: RunState) -> int:
         """The number of the epoch under way, from 1, as people are told it."""

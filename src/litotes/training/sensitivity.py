@@ -31,7 +31,7 @@ def head_sensitivity(classifier: Classifier, inputs: Inputs, *, n_texts: int = 5
     classifier.eval()
     n_texts = min(n_texts, len(inputs.texts))
     with _head_gates(classifier) as gates:
-        total = [torch.zeros_like(gate) for gate in gates]
+        total = list(map(torch.zeros_like, gates))
         for start in range(0, n_texts, BATCH):
             logits = inputs.logits(classifier, range(start, min(start + BATCH, n_texts)))
             gradients = torch.autograd.grad(_surprise(list(logits.values())), gates)

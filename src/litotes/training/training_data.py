@@ -41,6 +41,10 @@ class TrainingData:
         """The training texts that are held out or reserved."""
         return [one for part in (self.held_out, self.reserved) for one in part or ()]
 
+    def other_splits(self) -> list[Example]:
+        """The texts that are not for training."""
+        return [example for example in self.whole if example.split != "train"]
+
     def seen(self) -> list[Example]:
         """All texts that the model or a choice about it depends on."""
         return [*self.train, *self.kept_apart(), *(before for before, _ in self.rewritten)]
@@ -92,7 +96,7 @@ def unlabelled_texts(data: TrainingData, among: Corpus | None = None) -> list[Ex
     """Training texts without their labels, for which a teacher has an answer: those of the whole
     source (or of `among`) that are neither learned from by label nor kept apart.
     """
-    known = [*data.seen(), *(one for one in data.whole if one.split != "train")]
+    known = [*data.seen(), *data.other_splits()]
     keys, groups = set(map(example_key, known)), {example.group for example in known} - {None}
     others = {
         example_key(example): replace(example, labels={})
@@ -135,7 +139,7 @@ def _rewrite(data: TrainingData, recipe: Recipe) -> TrainingData:
     rewrites = [pick(REWRITES, name, "rewrite of data.rewrites called") for name in names]
     changed, _ = rewrite_share(train, rewrites, share=recipe.data.rewrite_share, seed=recipe.seed)
     # a rewrite may end in a text that the model is chosen by or tested on
-    apart = [*data.kept_apart(), *(one for one in data.whole if one.split != "train")]
+    apart = [*data.kept_apart(), *data.other_splits()]
     keys, examples, rewritten = set(map(example_key, apart)), [], []
     for before, after in zip(train, changed, strict=True):
         if after is not before and example_key(after) not in keys:

@@ -11,7 +11,7 @@ by a hash of all they depend on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -53,7 +53,6 @@ from litotes.core.values import MISSING, Example
 from litotes.data.corpus import Corpus, example_key, fraction
 from litotes.encoder import pretrained
 from litotes.encoder.packing import make_text_set, targets
-from litotes.encoder.tokenizer import PieceTokenizer
 from litotes.evaluation.evaluate import CellScores
 from litotes.evaluation.scores import N_RESAMPLES, interval
 from litotes.evaluation.significance import (
@@ -66,7 +65,6 @@ from litotes.evaluation.significance import (
 )
 from litotes.model.checkpoint import load_model
 from litotes.model.classifier import Classifier, seconds_in_turns
-from litotes.model.folder import open_model
 from litotes.training.distillation.plan import (
     DistillPlan,
     DistillRecipe,
@@ -77,6 +75,7 @@ from litotes.training.distillation.plan import (
 from litotes.training.distillation.students import (
     BASELINE,
     STUDENT,
+    a_teacher,
     check_shapes,
     make_start,
     match_encoder,
@@ -194,11 +193,16 @@ def carry_out(
         run_all(students, run_job, n_workers=n_workers, watch=watch, what="students")
         result = _measure(plan, students, lessons, watch)
         write_json(plan.work / FINISHED, {"key": plan.key()})
-        for job in plan.teachers.values():  # only their students needed the models
-            is_ours = job.recipe is not None and not plan.recipe.distill.keep_teachers
-            if is_ours and job.model_folder.is_dir():
-                remove_folder(job.model_folder)
+        if not plan.recipe.distill.keep_teachers:
+            _remove_models(plan.teachers.values())
     return result
+
+
+def _remove_models(teachers: Iterable[Job]) -> None:
+    """Only their students needed the models that were trained here."""
+    for job in teachers:
+        if job.recipe is not None and job.model_folder.is_dir():
+            remove_folder(job.model_folder)
 
 
 def _without_needless_models(plan: DistillPlan) -> DistillPlan:
@@ -334,8 +338,8 @@ def _measure(
 ) -> DistillResult:
     """Measures the frontier and writes it."""
     points = measure_points(plan, students, watch=watch)
-    file, advice = plan.out / "scores.json", "Choose another --out."
-    rows = read_as(file, list[dict[str, Any]], advice=advice)
+    advice = "Choose another --out."
+    rows = read_as(plan.out / "scores.json", list[dict[str, Any]], advice=advice)
     notes = (*plan.data.notes, *plan.notes, *lesson_notes(plan, lessons), *lessons.notes())
     result = DistillResult(plan.out, points, tuple(map(CellScores.from_json, rows)), notes)
     write_json(plan.out / "frontier.json", result.as_json())
@@ -351,7 +355,7 @@ def measure_points(
     kinds = {TEACHER: list(plan.teachers.values())} | {
         name: [job] for name, job in students.items()
     }
-    models = {TEACHER: _a_teacher(plan)}
+    models = {TEACHER: a_teacher(plan)}
     for name, student in students.items():
         model = load_model(student.model_folder)
         models[name] = (model.classifier, model.tokenizer)
@@ -361,36 +365,28 @@ def measure_points(
         for name, (classifier, tokenizer) in models.items()
     }
     seconds = seconds_in_turns(timed, what="distill: rounds", n_rounds=3, watch=watch)
-    points = []
-    for name, jobs in kinds.items():
-        answers = [read_answers(job.answers).test for job in jobs]
-        score, by_task = measure_scores(plan.data.test, answers, seed=plan.recipe.seed)
-        classifier, _ = models[name]
-        point = Point(
-            name=name,
-            n_models=len(jobs),
-            n_layers=classifier.encoder.spec.n_layers,
-            width=classifier.encoder.spec.width,
-            n_parameters=sum(parameter.numel() for parameter in classifier.parameters()),
-            texts_per_second=len(texts) / seconds[name],
-            score=score,
-            tasks=by_task,
-        )
-        points.append(point)
-    return tuple(points)
+    return tuple(
+        _make_point(plan, name, jobs, models[name][0], speed=len(texts) / seconds[name])
+        for name, jobs in kinds.items()
+    )
 
 
-def _a_teacher(plan: DistillPlan) -> tuple[Classifier, PieceTokenizer]:
-    """A classifier as large as a teacher, whose weights may be gone."""
-    job = next(iter(plan.teachers.values()))
-    if job.recipe is None:
-        model = load_model(open_model(job.model_folder).models[0])
-        return model.classifier, model.tokenizer
-    settings = job.recipe.model
-    source = pretrained.load(settings.encoder, **settings.attention_choices())
-    tasks = list(plan.data.train.tasks.values())
-    classifier = Classifier(source.encoder, tasks, head=settings.head, dropout=settings.dropout)
-    return classifier, source.tokenizer
+def _make_point(
+    plan: DistillPlan, name: str, jobs: Sequence[Job], classifier: Classifier, *, speed: float
+) -> Point:
+    """jobs: all of the kind; classifier: one of their models."""
+    answers = [read_answers(job.answers).test for job in jobs]
+    score, by_task = measure_scores(plan.data.test, answers, seed=plan.recipe.seed)
+    return Point(
+        name=name,
+        n_models=len(jobs),
+        n_layers=classifier.encoder.spec.n_layers,
+        width=classifier.encoder.spec.width,
+        n_parameters=sum(parameter.numel() for parameter in classifier.parameters()),
+        texts_per_second=speed,
+        score=score,
+        tasks=by_task,
+    )
 
 
 def measure_scores(
@@ -402,31 +398,45 @@ def measure_scores(
     """
     if test is None:
         return None, {}
-    tasks, by_task, by_model = [], {}, []
-    for name, task in test.tasks.items():
-        if not task.is_choice or not all(name in answers for answers in models):
-            continue
-        has = np.array([name in example.labels for example in test])
-        labelled = [one for one in test if name in one.labels]
-        gold = targets(labelled, [task])[name].numpy()
-        labels = np.array([np.asarray(answers[name]) for answers in models])  # (model, text)
-        rows = np.full((1 + len(models), len(has)), MISSING)
-        rows[:, has] = [gold, *labels]
-        tasks.append((len(task.labels), rows))
-        by_model.append(scores_of(find_patterns(gold, labels, len(task.labels))))  # (model,)
-        ends = mean_interval(gold, labels, len(task.labels), seed=seed)
+    tasks = {} if test is None else _answered_tasks(test, models)
+    by_task, by_model = {}, []
+    for name, (n_classes, rows) in tasks.items():
+        gold, *answers = rows[:, rows[0] != MISSING]
+        labels = np.array(answers)  # (model, text)
+        by_model.append(scores_of(find_patterns(gold, labels, n_classes)))  # (model,)
+        ends = mean_interval(gold, labels, n_classes, seed=seed)
         by_task[name] = Score(float(by_model[-1].mean()), ends)
     if not tasks:
         return None, {}
-    found = estimate_mean(np.mean(by_model, axis=0), interval(_resample(tasks, seed)))
+    resampled = interval(_resample(list(tasks.values()), seed))
+    found = estimate_mean(np.mean(by_model, axis=0), resampled)
     return Score(found.value, found.interval), by_task
 
 
-def _resample(tasks: Sequence[tuple[int, Counts]], seed: int) -> Floats:
+Rows = tuple[int, Counts]
+"""Of a task: how many classes it has; gold, then the labels of each model, for all test texts,
+MISSING where there is no label, (1 + model, text).
+"""
+
+
+def _answered_tasks(test: Corpus, models: Sequence[Mapping[str, Any]]) -> dict[str, Rows]:
+    """The classification tasks that all models answer."""
+    found = {}
+    for name, task in test.tasks.items():
+        if task.is_choice and all(name in answers for answers in models):
+            labelled = [one for one in test if name in one.labels]
+            gold = targets(labelled, [task])[name]
+            rows = np.full((1 + len(models), len(test)), MISSING)
+            has = np.array([name in example.labels for example in test])
+            rows[:, has] = np.vstack([gold, *(answers[name] for answers in models)])
+            found[name] = (len(task.labels), rows)
+    return found
+
+
+def _resample(tasks: Sequence[Rows], seed: int) -> Floats:
     """The mean over tasks and models, on texts that are drawn with all of their labels.
 
-    tasks: of each, how many classes it has; gold, then the labels of each model, for all test
-    texts, MISSING where there is no label, (1 + model, text). (resample,)
+    (resample,)
     """
     # (task · (1 + model), pattern): few texts differ in every label and answer
     columns, n = np.unique(np.vstack([rows for _, rows in tasks]), axis=1, return_counts=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -233,57 +232,51 @@ def plan_distillation(
         refuse_foreign(out, FIRST_FILES)
     _check_recipe(recipe)
     data, settings = prepare(recipe.student, corpus), recipe.distill
-    for name, task in data.train.tasks.items():
-        if task.multi_label:
-            raise UserError(
-                f"{name} may have several labels for one text, which teachers cannot teach yet:"
-                " leave it out with data.tasks."
-            )
+    for several in (task.name for task in data.train.tasks.values() if task.multi_label):
+        raise UserError(
+            f"{several} may have several labels for one text, which teachers cannot teach yet:"
+            " leave it out with data.tasks."
+        )
     others = _other_texts(recipe, data)
     folds = assign_folds(
         data.train.examples,
         others,
-        apart=[*data.kept_apart(), *(one for one in data.whole if one.split != "train")],
+        apart=[*data.kept_apart(), *data.other_splits()],
         n_folds=1 if settings.teachers else settings.folds,
         seed=settings.seed,
     )
-    notes = []
-    if n_left_out := len(others) - len(folds.others):
-        notes.append(
-            f"{n_left_out} texts without labels are nearly or exactly among the texts to choose or"
-            " test by, and were left out."
-        )
-    if not folds.is_complete:
-        notes.append(
-            "So many texts resemble one another that not all were compared: equal texts share a"
-            " fold, near-equal ones may not."
-        )
-    kept = tuple(others[place] for place in folds.others)
-    plan = DistillPlan(recipe, out, corpus, data, kept, {}, device, tuple(notes))
+    kept, notes = tuple(others[place] for place in folds.others), _notes(folds, len(others))
+    plan = DistillPlan(recipe, out, corpus, data, kept, {}, device, notes)
     jobs = _ready_teachers(plan) if settings.teachers else _fold_teachers(plan, folds)
-    named = (f"teacher {number} of {len(jobs)}" for number in range(1, len(jobs) + 1))
-    jobs = [replace(job, name=f"{own}, {job.name}") for job, own in zip(jobs, named, strict=True)]
     return replace(plan, teachers={job.name: job for job in jobs})
+
+
+def _notes(folds: Folds, n_others: int) -> tuple[str, ...]:
+    n_left_out = n_others - len(folds.others)
+    found = {
+        f"{n_left_out} texts without labels are nearly or exactly among the texts to choose or"
+        " test by, and were left out.": n_left_out,
+        "So many texts resemble one another that not all were compared: equal texts share a"
+        " fold, near-equal ones may not.": not folds.is_complete,
+    }
+    return tuple(note for note, applies in found.items() if applies)
 
 
 def _check_recipe(recipe: DistillRecipe) -> None:
     settings, model, teacher = recipe.distill, recipe.model, recipe.teacher(0)
     check_names(recipe)
-    if model.separate:
-        raise UserError(
-            "A distillation makes one student. Set model.separate = false, or distill one task at a"
-            " time with --set data.tasks=NAME."
-        )
-    if settings.teachers and settings.teacher != TeacherSettings():
-        raise UserError(
-            "[distill.teacher] is for teachers trained here, distill.teachers names ready ones."
-            " Leave one of them out."
-        )
-    if settings.match != "none" and model.pruning != "none":
-        raise UserError(
-            f"distill.match does not go with pruning = {model.pruning}: pieces that are"
-            " gone have no states. Distill first, then use `litotes prune`."
-        )
+    refused = {
+        "A distillation makes one student. Set model.separate = false, or distill one task at a"
+        " time with --set data.tasks=NAME.": model.separate,
+        "[distill.teacher] is for teachers trained here, distill.teachers names ready ones."
+        " Leave one of them out.": settings.teachers and settings.teacher != TeacherSettings(),
+        f"distill.match does not go with pruning = {model.pruning}: pieces that are gone have no"
+        " states. Distill first, then use `litotes prune`.": (
+            settings.match != "none" and model.pruning != "none"
+        ),
+    }
+    for words in (words for words, applies in refused.items() if applies):
+        raise UserError(words)
     check_names(teacher)
     if not settings.teachers:
         pretrained.find_encoder(teacher.model.encoder)  # one that is not there is told now
@@ -305,52 +298,57 @@ def _fold_teachers(plan: DistillPlan, folds: Folds) -> list[Job]:
     """The jobs of every fold: trained on the other folds, asked about this one and about texts that
     are like none.
     """
-    settings, train, test = plan.recipe.distill, plan.data.train, plan.data.test
-    dealt = list(zip(train, folds.train, strict=True))
-    near = list(zip(plan.others, folds.others.values(), strict=True))
-    looked_at = settings.match != "none" or settings.start == "teacher"
-    jobs = []
-    for fold, number in product(range(settings.folds), range(settings.teachers_a_fold)):
-        asked = tuple(one for one, own in (*dealt, *near) if own in (fold, None))
-        others = [one for one, own in dealt if own != fold]
-        corpus = replace(train, examples=(*others, *(test or ())), notes=())
-        recipe = plan.recipe.teacher(settings.seed + number)
-        key = short_hash(recipe.key(), corpus.fingerprint(), *map(example_key, asked))
-        folder = plan.teachers_folder / f"fold-{fold + 1}-seed-{recipe.seed}-{key}"
-        # the first of each fold shows the student its states, or gives it its layers
-        shows = number == 0 and looked_at
-        job = Job(
-            name=f"fold {fold + 1}, seed {recipe.seed}",
-            folder=folder,
-            model_folder=folder / "model",
-            test=test,
-            device=plan.device,
-            recipe=recipe,
-            corpus=corpus,
-            asked=asked,
-            tasks=tuple(train.tasks),
-            shows=shows,
-            keep_model=settings.keep_teachers or shows,
-        )
-        jobs.append(job)
+    settings, train = plan.recipe.distill, plan.data.train
+    places = [*zip(train, folds.train, strict=True)]
+    near = [*zip(plan.others, folds.others.values(), strict=True)]
+    n_seeds, jobs = settings.teachers_a_fold, []
+    for fold in range(settings.folds):
+        asked = tuple(one for one, own in (*places, *near) if own in (fold, None))
+        others = [one for one, own in places if own != fold]
+        corpus = replace(train, examples=(*others, *(plan.data.test or ())), notes=())
+        for number in range(n_seeds):
+            name = f"teacher {fold * n_seeds + number + 1} of {settings.folds * n_seeds}"
+            # the first of each fold shows the student its states, or gives it its layers
+            shows = number == 0 and (settings.match != "none" or settings.start == "teacher")
+            name += f", fold {fold + 1}"
+            jobs.append(_fold_teacher(plan, name, number, corpus, asked, shows))
     return jobs
+
+
+def _fold_teacher(
+    plan: DistillPlan,
+    name: str,
+    number: int,
+    corpus: Corpus,
+    asked: tuple[Example, ...],
+    shows: bool,
+) -> Job:
+    recipe = plan.recipe.teacher(plan.recipe.distill.seed + number)
+    key = short_hash(recipe.key(), corpus.fingerprint(), *map(example_key, asked))
+    folder = plan.teachers_folder / f"seed-{recipe.seed}-{key}"
+    return Job(
+        name=name,
+        folder=folder,
+        model_folder=folder / "model",
+        test=plan.data.test,
+        device=plan.device,
+        recipe=recipe,
+        corpus=corpus,
+        asked=asked,
+        tasks=tuple(corpus.tasks),
+        shows=shows,
+        keep_model=plan.recipe.distill.keep_teachers or shows,
+    )
 
 
 def _ready_teachers(plan: DistillPlan) -> list[Job]:
     """A job for each model folder that was named; what it cannot teach is refused now."""
     everything = (*plan.data.train.examples, *plan.others)
-    # rewritten texts are asked only where their first wording is new to the model, too
-    before, jobs = plan.data.before_rewrites(everything), []
-    for teacher in map(open_model, plan.recipe.distill.teachers):
-        tasks = _taught_tasks(teacher, plan.data.train.tasks)
-        unseen = set(unseen_places(teacher.path, before))
-        pairs = enumerate(zip(everything, before, strict=True))
-        asked = tuple(now for place, (now, then) in pairs if now is then or place in unseen)
-        hashes = [digest for part in teacher.models for digest in part.stated_hashes.values()]
-        key = short_hash(*hashes, *map(example_key, asked))
-        name, test = teacher.path.name, plan.data.test
-        folder = plan.teachers_folder / f"{name}-{key}"
-        jobs.append(Job(name, folder, teacher.path, test, plan.device, asked=asked, tasks=tasks))
+    teachers = [open_model(name) for name in plan.recipe.distill.teachers]
+    jobs = [
+        _ready_teacher(plan, f"teacher {number} of {len(teachers)}", teacher, everything)
+        for number, teacher in enumerate(teachers, start=1)
+    ]
     if not any(unseen_places(job.model_folder, job.asked) for job in jobs):
         raise UserError(
             f"The teachers were trained on all {len(everything)} texts, and must not teach those."
@@ -360,25 +358,45 @@ def _ready_teachers(plan: DistillPlan) -> list[Job]:
     return jobs
 
 
+def _ready_teacher(
+    plan: DistillPlan, number: str, teacher: ModelFolder, everything: Sequence[Example]
+) -> Job:
+    tasks = _taught_tasks(teacher, plan.data.train.tasks)
+    # rewritten texts are asked only where their first wording is new to the model, too
+    before, name = plan.data.before_rewrites(everything), teacher.path.name
+    unseen = set(unseen_places(teacher.path, before))
+    pairs = enumerate(zip(everything, before, strict=True))
+    asked = tuple(now for place, (now, then) in pairs if now is then or place in unseen)
+    hashes = [digest for part in teacher.models for digest in part.stated_hashes.values()]
+    key = short_hash(*hashes, *map(example_key, asked))
+    return Job(
+        name=f"{number}, {name}",
+        folder=plan.teachers_folder / f"{name}-{key}",
+        model_folder=teacher.path,
+        test=plan.data.test,
+        device=plan.device,
+        asked=asked,
+        tasks=tasks,
+    )
+
+
 def _taught_tasks(teacher: ModelFolder, tasks: Mapping[str, Task]) -> tuple[str, ...]:
     """The student's tasks that a teacher's models answer, with the same labels."""
-    answered = []
-    for part, task in ((one, task) for one in teacher.models for task in one.tasks.values()):
-        if task.name not in tasks:
-            continue
-        if (own := tasks[task.name]) != task:
-            theirs, ours = (", ".join(one.labels) or "a number" for one in (task, own))
+    parts = {name: part for part in teacher.models for name in part.tasks if name in tasks}
+    for name, part in parts.items():
+        theirs, own = part.tasks[name], tasks[name]
+        if theirs != own:
+            theirs, own = (", ".join(one.labels) or "a number" for one in (theirs, own))
             raise UserError(
-                f"{teacher} answers {task.name} with {theirs}, the student with {ours}. Choose a"
+                f"{teacher} answers {name} with {theirs}, the student with {own}. Choose a"
                 " teacher with the same labels."
             )
-        class_weights_of(part.description["facts"], task)
-        answered.append(task.name)
-    if not answered:
+        class_weights_of(part.description["facts"], tasks[name])
+    if not parts:
         raise UserError(
             f"{teacher} answers none of {', '.join(tasks)}. Choose a teacher of these tasks."
         )
-    return tuple(answered)
+    return tuple(parts)
 
 
 def class_weights_of(facts: Mapping[str, Any], task: Task) -> Tensor | None:

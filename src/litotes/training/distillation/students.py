@@ -44,7 +44,8 @@ from litotes.encoder.reshaping import (
     rebuild_encoder,
 )
 from litotes.encoder.tokenizer import PieceTokenizer
-from litotes.model.checkpoint import load_model
+from litotes.model.checkpoint import Model, load_model
+from litotes.model.classifier import Classifier
 from litotes.model.folder import open_model
 from litotes.training.distillation.plan import DistillPlan, Matching, Shape
 from litotes.training.objective import Objective, RunContext, derive_seed
@@ -59,21 +60,38 @@ _FRESH_SPREAD = 0.02
 
 def plan_shapes(plan: DistillPlan) -> dict[str, Shape]:
     """The shapes of all students of a distillation, by name; the first one is what it is for."""
-    settings, model, teacher = plan.recipe.distill, plan.recipe.model, None
-    encoder = model.encoder
-    if settings.start == "teacher":
-        teacher = next(job.model_folder for job in plan.teachers.values() if job.shows)
-        if not settings.teachers:
-            encoder = plan.recipe.teacher(0).model.encoder
-    is_fresh = settings.start == "fresh"
-    plain = Shape(encoder, None, is_fresh, settings.layers, settings.width, model.max_pieces)
-    taught = replace(plain, teacher=teacher)
+    settings, model = plan.recipe.distill, plan.recipe.model
+    is_taught = settings.start == "teacher"
+    if is_taught and not settings.teachers:
+        model = plan.recipe.teacher(0).model
+    plain = Shape(
+        model.encoder,
+        fresh=settings.start == "fresh",
+        layers=settings.layers,
+        width=settings.width,
+        max_pieces=plan.recipe.model.max_pieces,
+    )
+    able = (job.model_folder for job in plan.teachers.values() if job.shows)
+    taught = replace(plain, teacher=next(able) if is_taught else None)
     shapes = {STUDENT: taught}
-    for n_layers in dict.fromkeys(settings.compare_layers):
+    for n_layers in settings.compare_layers:
         if n_layers != settings.layers:
             shapes[f"{STUDENT} of {counted(n_layers, 'layer')}"] = replace(taught, layers=n_layers)
     # without teachers there is no teacher to begin with
     return shapes | ({BASELINE: plain} if settings.baseline else {})
+
+
+def a_teacher(plan: DistillPlan) -> tuple[Classifier, PieceTokenizer]:
+    """A classifier as large as a teacher, whose weights may not be there yet, or be gone."""
+    job = next(iter(plan.teachers.values()))
+    if job.recipe is None:
+        model = load_model(open_model(job.model_folder).models[0])
+        return model.classifier, model.tokenizer
+    settings = job.recipe.model
+    source = pretrained.load(settings.encoder, **settings.attention_choices())
+    tasks = list(plan.data.train.tasks.values())
+    classifier = Classifier(source.encoder, tasks, head=settings.head, dropout=settings.dropout)
+    return classifier, source.tokenizer
 
 
 def check_shapes(plan: DistillPlan) -> None:
@@ -84,28 +102,18 @@ def check_shapes(plan: DistillPlan) -> None:
     for shape in plan_shapes(plan).values():
         has_come = shape.teacher is None or settings.teachers
         start = make_start(shape if has_come else replace(shape, teacher=None), seed=0)
-    if settings.match == "none":
-        return
-    if settings.teachers:
-        theirs = load_model(open_model(settings.teachers[0]).models[0]).tokenizer
-    else:
-        model = plan.recipe.teacher(0).model
-        theirs = pretrained.load(model.encoder, max_pieces=model.max_pieces).tokenizer
-    some = plan.data.train.examples[:N_COMPARED]
-    check_aligned(len(aligned_texts(some, start.tokenizer, theirs)), len(some))
+    if settings.match != "none":
+        _, theirs = a_teacher(plan)
+        some = plan.data.train.examples[:N_COMPARED]
+        check_aligned(len(aligned_texts(some, start.tokenizer, theirs)), len(some))
 
 
 def make_start(shape: Shape, *, seed: int) -> Pretrained:
     """The student's encoder before it has learned anything."""
     source = _whole_encoder(shape)
-    encoder, spec = source.encoder, source.encoder.spec
+    encoder = source.encoder
     if shape.layers is not None:
-        if shape.layers > spec.n_layers:
-            raise UserError(
-                f"A student of {shape.layers} layers cannot be made of {spec.n_layers}. Choose"
-                f" {spec.n_layers} or fewer with distill.layers."
-            )
-        encoder = keep_layers(encoder, layers_to_keep(spec, shape.layers))
+        encoder = keep_layers(encoder, layers_to_keep(encoder.spec, shape.layers))
     if shape.width is not None:
         encoder = narrow(encoder, shape.width)
     if shape.fresh:
@@ -119,16 +127,25 @@ def make_start(shape: Shape, *, seed: int) -> Pretrained:
 
 def _whole_encoder(shape: Shape) -> Pretrained:
     if shape.teacher is None:
-        return pretrained.load(shape.encoder, max_pieces=shape.max_pieces)
-    model = load_model(shape.teacher)
-    if model.classifier.encoder.spec.heads_kept:
+        source = pretrained.load(shape.encoder, max_pieces=shape.max_pieces)
+    else:
+        model = load_model(shape.teacher)
+        encoder = model.classifier.encoder
+        if encoder.spec.heads_kept:
+            raise UserError(
+                f"{shape.teacher} lacks some of its attention heads, and no encoder can begin with"
+                " it. Set distill.start = encoder, or name a dense teacher first."
+            )
+        encoder = rebuild_encoder(encoder, weighting="softmax", weighting_options={})
+        encoder = rebuild_encoder(encoder, pruning="none", pruning_options={})
+        source = Pretrained(encoder, model.tokenizer, model.base, None)
+    n_layers = source.encoder.spec.n_layers
+    if (shape.layers or 0) > n_layers:
         raise UserError(
-            f"{shape.teacher} lacks some of its attention heads, and no encoder can begin with it."
-            " Set distill.start = encoder, or name a dense teacher first."
+            f"A student of {shape.layers} layers cannot be made of {n_layers}. Choose {n_layers} or"
+            " fewer with distill.layers."
         )
-    encoder = rebuild_encoder(model.classifier.encoder, weighting="softmax", weighting_options={})
-    encoder = rebuild_encoder(encoder, pruning="none", pruning_options={})
-    return Pretrained(encoder, model.tokenizer, model.base, None)
+    return source
 
 
 # What of a teacher is imitated
@@ -298,16 +315,11 @@ def match_encoder(
 ) -> None:
     """Trains the student's encoder in place; a stopped one goes on. folder: of its checkpoints."""
     chosen, encoder = choose_device(device), student.encoder
-    shown, n_texts = [], 0
-    for place, examples in matching.shown:
-        model = load_model(place)
-        aligned = aligned_texts(examples, student.tokenizer, model.tokenizer)
-        n_texts += len(examples)
-        if aligned:
-            tokenizers = (model.tokenizer, student.tokenizer)
-            theirs, own = (make_text_set(aligned, (), one) for one in tokenizers)
-            teacher = model.classifier.encoder.to(chosen).eval().requires_grad_(False)
-            shown.append(ShownTexts(teacher, theirs, own))
+    shown = [
+        _show(load_model(folder), examples, student.tokenizer, chosen)
+        for folder, examples in matching.shown
+    ]
+    n_texts = sum(len(examples) for _, examples in matching.shown)
     check_aligned(sum(len(one.own) for one in shown), n_texts)
     encoder.to(chosen)
     torch.manual_seed(derive_seed(matching.seed, "maps"))
@@ -317,6 +329,16 @@ def match_encoder(
     trainer.run(resume=True)
     trainer.checkpoints.clear()
     encoder.cpu().eval()
+
+
+def _show(
+    model: Model, examples: Sequence[Example], tokenizer: PieceTokenizer, device: torch.device
+) -> ShownTexts:
+    """tokenizer: the student's."""
+    aligned = aligned_texts(examples, tokenizer, model.tokenizer)
+    theirs, own = (make_text_set(aligned, (), one) for one in (model.tokenizer, tokenizer))
+    teacher = model.classifier.encoder.to(device).eval().requires_grad_(False)
+    return ShownTexts(teacher, theirs, own)
 
 
 def check_aligned(n_aligned: int, n_texts: int) -> None:

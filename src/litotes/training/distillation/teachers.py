@@ -32,13 +32,13 @@ from litotes.core.numbers import counted
 from litotes.core.progress import Watch
 from litotes.core.registry import grouped, pick
 from litotes.core.storage import remove_folder, write_folder
-from litotes.core.values import Task
+from litotes.core.values import Example, Task
 from litotes.data.corpus import example_key
 from litotes.data.sources import load
 from litotes.encoder.packing import make_text_set
 from litotes.encoder.pretrained import read_tensors
 from litotes.evaluation.evaluate import predict_corpus
-from litotes.model.checkpoint import load_model
+from litotes.model.checkpoint import Model, load_model
 from litotes.model.folder import open_model
 from litotes.prediction.predictor import Predictor
 from litotes.training.distillation.plan import (
@@ -72,15 +72,11 @@ class GivenAnswers:
 def ask(job: Job, watch: Watch) -> None:
     """Asks and tests the models of a job, and keeps what they answer."""
     places = unseen_places(job.model_folder, job.asked) if job.asked else []
-    asked, device = [job.asked[place] for place in places], choose_device(job.device)
     models = [load_model(part) for part in open_model(job.model_folder).models]
     tensors = {"places": torch.tensor(places, dtype=torch.long)}
-    for model in models if asked else ():
-        inputs = Inputs(make_text_set(asked, (), model.tokenizer), device)
-        logits = all_logits(inputs, model.classifier.to(device), watch=watch, what="answers")
-        for task in logits.keys() & set(job.tasks):
-            weights = class_weights_of(model.facts, model.classifier.tasks[task])
-            tensors[f"answers/{task}"] = without_lean(logits[task], weights).contiguous()
+    if places:
+        for model in models:
+            tensors |= _ask_model(model, [job.asked[place] for place in places], job, watch)
     if job.test is not None:
         predictor = Predictor(*models, device=job.device)
         for task, found in predict_corpus(predictor, job.test, watch=watch).items():
@@ -88,6 +84,18 @@ def ask(job: Job, watch: Watch) -> None:
     if job.answers.exists():  # damaged
         remove_folder(job.answers)
     write_folder(job.answers, lambda folder: save_file(tensors, folder / _FILE))
+
+
+def _ask_model(model: Model, asked: Sequence[Example], job: Job, watch: Watch) -> dict[str, Tensor]:
+    """What a model holds for likely, for the student's tasks, {answers/task: (text, class)}."""
+    classifier = model.classifier.to(choose_device(job.device))
+    inputs = Inputs(make_text_set(asked, (), model.tokenizer), classifier.device)
+    logits = all_logits(inputs, classifier, watch=watch, what="answers")
+    found = {}
+    for task in (classifier.tasks[name] for name in job.tasks if name in logits):
+        weights = class_weights_of(model.facts, task)
+        found[f"answers/{task.name}"] = without_lean(logits[task.name], weights).contiguous()
+    return found
 
 
 def read_answers(folder: Path) -> GivenAnswers:
@@ -135,10 +143,9 @@ def mean_answers(plan: DistillPlan) -> Answers:
     collected: dict[str, dict[str, list[Tensor]]] = defaultdict(lambda: defaultdict(list))
     for job in plan.teachers.values():
         given = read_answers(job.answers)
-        keys = [example_key(job.asked[place]) for place in given.places.tolist()]
         for task, probabilities in given.probabilities.items():
-            for key, row in zip(keys, probabilities, strict=True):
-                collected[task][key].append(row)
+            for place, row in zip(given.places.tolist(), probabilities, strict=True):
+                collected[task][example_key(job.asked[place])].append(row)
     return {
         task: {key: tuple(torch.stack(rows).mean(0).tolist()) for key, rows in by_text.items()}
         for task, by_text in collected.items()
@@ -180,14 +187,13 @@ def with_known_prevalence(answers: Answers, plan: DistillPlan) -> Answers:
         keys = set(map(example_key, pick(texts, source, _NAMED.format("source"))))
         for name, given in by_task.items():
             task = pick(tasks, name, _NAMED.format("task"))
-            known, by_text = stated_shares(task, given), found.setdefault(name, {})
             labelled = [one for one in train if name in one.labels]
             counts = Counter(one.labels[name] for one in labelled)
             learned = [counts[label] / len(labelled) for label in task.labels]
+            known, by_text = stated_shares(task, given), found.setdefault(name, {})
             # a text may come twice: with the label of another task, or in two sources of texts
             for key in keys.difference(map(example_key, labelled)):
-                before = by_text.get(key)
-                by_text[key] = known if before is None else move_answer(before, known, learned)
+                by_text[key] = move_answer(by_text.get(key), known, learned)
     return found
 
 
@@ -195,20 +201,23 @@ def stated_shares(task: Task, given: Mapping[str, float]) -> tuple[float, ...]:
     """The stated shares in the order of the labels; what is left goes to the others alike."""
     for label in given:
         pick(dict.fromkeys(task.labels), label, _NAMED.format(f"label of {task.name}"))
-    left, n_others = 1 - sum(given.values()), len(task.labels) - len(given)
-    is_possible = left > 1e-9 if n_others else math.isclose(left, 0, abs_tol=1e-9)
-    if not is_possible or not all(0 < share < 1 for share in given.values()):
+    n_others = len(task.labels) - len(given)
+    left = (1 - sum(given.values())) / max(n_others, 1)
+    shares = tuple(given.get(label, left) for label in task.labels)
+    if not all(0 < share < 1 for share in shares) or not math.isclose(sum(shares), 1):
         raise UserError(
             f"The shares of {task.name} in distill.prevalence must lie between 0 and 1 and leave"
             " something for the labels that are not named."
         )
-    return tuple(given.get(label, left / max(n_others, 1)) for label in task.labels)
+    return shares
 
 
 def move_answer(
-    answer: Sequence[float], known: Sequence[float], learned: Sequence[float]
+    answer: Sequence[float] | None, known: tuple[float, ...], learned: Sequence[float]
 ) -> tuple[float, ...]:
-    """A label that no teacher has seen stays impossible."""
+    """A label that no teacher has seen stays impossible; no answer becomes what is known."""
+    if answer is None:
+        return known
     parts = zip(answer, known, learned, strict=True)
     odds = [p * k / share if share else 0.0 for p, k, share in parts]
     return tuple(one / sum(odds) for one in odds)
