@@ -171,23 +171,15 @@ class ClassificationCourse(Course):
         ).to(context.device)
         self.model = Model(classifier, source.tokenizer, source.name, source.sha256)
         freeze(classifier, settings.freeze_below)
-
-        def read(examples: Sequence[Example], watch: Watch = ignore_progress) -> Inputs:
-            texts = make_text_set(examples, tasks, source.tokenizer, group_by=settings.group_by)
-            if not (below := settings.freeze_below):
-                return Inputs(texts, context.device)
-            return HiddenInputs(
-                texts, context.device, classifier=classifier, layer=below, watch=watch
-            )
-
         examples = [*data.train.examples, *self.unlabelled]
-        inputs, self.held_out, teacher = read(examples, context.watch), None, None
+        inputs, teacher = self._read(examples, context, watch=context.watch), None
         if self.lessons is not None:
             teacher = self.lessons.teacher_of(
                 examples, inputs.texts, classifier.tasks, balanced=settings.class_weights
             )
+        self.held_out = None
         if data.held_out is not None:
-            self.held_out = read(data.held_out.examples)
+            self.held_out = self._read(data.held_out.examples, context)
         self.objective = Classification(
             classifier,
             inputs,
@@ -198,6 +190,20 @@ class ClassificationCourse(Course):
             teacher=teacher,
         )
         return self.objective
+
+    def _read(
+        self, examples: Sequence[Example], context: RunContext, *, watch: Watch = ignore_progress
+    ) -> Inputs:
+        settings, classifier = self.recipe.training, self.model.classifier
+        texts = make_text_set(
+            examples,
+            classifier.tasks.values(),
+            self.model.tokenizer,
+            group_by=settings.group_by,
+        )
+        if not (below := settings.freeze_below):
+            return Inputs(texts, context.device)
+        return HiddenInputs(texts, context.device, classifier=classifier, layer=below, watch=watch)
 
     def test(self, state: RunState, context: RunContext) -> Run:
         recipe, data, classifier = self.recipe, self.data, self.model.classifier

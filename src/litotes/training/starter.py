@@ -73,12 +73,7 @@ def make_starter(facts: TableFacts, out: Path) -> Starter:
     source = make_source(f"table:{facts.path}", _options(facts))
     if "?" in str(facts.path):
         raise UserError(f"{facts.path} has a ? in its name, after which options begin: rename it.")
-    n_train = ceil(facts.text.n_filled * (0.9 if facts.split else 0.9 * (1 - TEST_SHARE)))
-    pieces = n_train * min(facts.text.words_a_cell * _PIECES_A_WORD + 2, _MAX_PIECES)
-    epochs = min(20, max(4, ceil(_N_STEP_TEXTS / max(n_train, 1))))
-    while epochs > 3 and _minutes(pieces, epochs) > MINUTES:
-        epochs -= 1
-    minutes = _minutes(pieces, epochs)
+    n_train, epochs, minutes = _size(facts)
     commands = _commands(facts, out, source)
     values = {
         "command": commands[1],
@@ -97,8 +92,15 @@ def make_starter(facts: TableFacts, out: Path) -> Starter:
     return Starter(_RECIPE.format(**harmless, comment=comment), source, minutes, commands)
 
 
-def _minutes(pieces: float, epochs: int) -> float:
-    return pieces * (_FROZEN_MS + epochs * _EPOCH_MS) / 60_000
+def _size(facts: TableFacts) -> tuple[int, int, float]:
+    """How many texts there are to learn from, in how many epochs, and how long that takes."""
+    n_train = ceil(facts.text.n_filled * (0.9 if facts.split else 0.9 * (1 - TEST_SHARE)))
+    pieces = n_train * min(facts.text.words_a_cell * _PIECES_A_WORD + 2, _MAX_PIECES)
+    minutes = [pieces * (_FROZEN_MS + n * _EPOCH_MS) / 60_000 for n in range(21)]  # by epochs
+    epochs = min(20, max(4, ceil(_N_STEP_TEXTS / max(n_train, 1))))
+    while epochs > 3 and minutes[epochs] > MINUTES:
+        epochs -= 1
+    return n_train, epochs, minutes[epochs]
 
 
 def _options(facts: TableFacts) -> dict[str, str]:

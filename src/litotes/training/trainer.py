@@ -112,18 +112,22 @@ class Trainer:
             while not self.state.finished:
                 for batch in objective.batches(self.state.epoch)[self.state.place :]:
                     self._step(batch)
-                    unsaved = time.monotonic() - self.saved_at
-                    if unsaved >= objective.settings.checkpoint_seconds or interruption.wanted:
-                        self._save()
-                    if interruption.wanted:
-                        raise Stopped(
-                            f"Stopped after step {self.state.step} of {objective.n_steps}. Start"
-                            " the command again to go on (train and pretrain: with --resume)."
-                        )
+                    self._save_in_time(interruption)
                 self._end_epoch()
         if tensors.best:
             objective.model.load_state_dict(tensors.best, strict=False)
         return self.state
+
+    def _save_in_time(self, interruption: Interruption) -> None:
+        """Saves what is not to be lost, and stops where that was asked for."""
+        unsaved = time.monotonic() - self.saved_at
+        if unsaved >= self.objective.settings.checkpoint_seconds or interruption.wanted:
+            self._save()
+        if interruption.wanted:
+            raise Stopped(
+                f"Stopped after step {self.state.step} of {self.objective.n_steps}. Start the"
+                " command again to go on (train and pretrain: with --resume)."
+            )
 
     def _step(self, batch: Any) -> None:
         started, state, objective = time.monotonic(), self.state, self.objective

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
@@ -166,17 +166,9 @@ def _labels_in(corpus: Corpus, task: str) -> set[Label]:
 def _clean(corpus: Corpus, recipe: Recipe) -> tuple[Corpus, list[str]]:
     """The corpus with labels, leaks and texts to avoid treated as the recipe says, and notes."""
     settings, notes = recipe.data, list(corpus.notes)
-    for name, task in corpus.tasks.items():
-        # words that are no known label, beside others that are, must be mapped before training
-        if set(unknown_labels(task)) - settings.labels.get(name, {}).keys():
-            raise UserError(unknown_note(task, corpus.name))
-    whole = corpus.map_labels(settings.labels)
-    for name, words in settings.labels.items():
-        labels = corpus.tasks[name].labels
-        arrows = ", ".join(f"{word} → {words.get(word, word) or '(no label)'}" for word in labels)
-        notes.append(f"Labels of {name} in {corpus.name}: {arrows}.")
+    whole, mapped = _with_labels(corpus, settings.labels)
     whole, leaked = _without_leaks(whole, settings.leaks)
-    notes += leaked
+    notes += mapped + leaked
     if settings.avoid:
         whole, n_avoided = remove_texts_of(whole, list(map(_load_avoided, settings.avoid)))
         names = ", ".join(source.partition(":")[0] for source in settings.avoid)
@@ -189,6 +181,24 @@ def _clean(corpus: Corpus, recipe: Recipe) -> tuple[Corpus, list[str]]:
             "Trained on texts that begin with their source and variety (prefix=variety): it must be"
             " asked with such texts."
         )
+    return whole, notes
+
+
+def _with_labels(
+    corpus: Corpus, labels: Mapping[str, Mapping[str, str]]
+) -> tuple[Corpus, list[str]]:
+    """The corpus with label words replaced, and a sentence for each task about them."""
+    for name, task in corpus.tasks.items():
+        # words that are no known label, beside others that are, must be mapped before training
+        if set(unknown_labels(task)) - labels.get(name, {}).keys():
+            raise UserError(unknown_note(task, corpus.name))
+    whole, notes = corpus.map_labels(labels), []
+    for name, words in labels.items():
+        now = [
+            f"{word} → {words.get(word, word) or '(no label)'}"
+            for word in corpus.tasks[name].labels
+        ]
+        notes.append(f"Labels of {name} in {corpus.name}: {', '.join(now)}.")
     return whole, notes
 
 

@@ -226,13 +226,10 @@ def plan_distillation(
     recipe: DistillRecipe, out: Path, *, corpus: Corpus | None = None, device: str | None = None
 ) -> DistillPlan:
     """Checks everything that would otherwise fail at the end."""
-    if not (out / WORK).is_dir():
-        if is_model_folder(out):
-            raise UserError(f"{out} already holds a model. Choose another --out.")
-        refuse_foreign(out, FIRST_FILES)
+    _check_folder(out)
     _check_recipe(recipe)
     data, settings = prepare(recipe.student, corpus), recipe.distill
-    for several in (task.name for task in data.train.tasks.values() if task.multi_label):
+    for several in (name for name, task in data.train.tasks.items() if task.multi_label):
         raise UserError(
             f"{several} may have several labels for one text, which teachers cannot teach yet:"
             " leave it out with data.tasks."
@@ -249,6 +246,14 @@ def plan_distillation(
     plan = DistillPlan(recipe, out, corpus, data, kept, {}, device, notes)
     jobs = _ready_teachers(plan) if settings.teachers else _fold_teachers(plan, folds)
     return replace(plan, teachers={job.name: job for job in jobs})
+
+
+def _check_folder(out: Path) -> None:
+    if (out / WORK).is_dir():
+        return
+    if is_model_folder(out):
+        raise UserError(f"{out} already holds a model. Choose another --out.")
+    refuse_foreign(out, FIRST_FILES)
 
 
 def _notes(folds: Folds, n_others: int) -> tuple[str, ...]:
@@ -384,9 +389,9 @@ def _taught_tasks(teacher: ModelFolder, tasks: Mapping[str, Task]) -> tuple[str,
     """The student's tasks that a teacher's models answer, with the same labels."""
     parts = {name: part for part in teacher.models for name in part.tasks if name in tasks}
     for name, part in parts.items():
-        theirs, own = part.tasks[name], tasks[name]
-        if theirs != own:
-            theirs, own = (", ".join(one.labels) or "a number" for one in (theirs, own))
+        if part.tasks[name] != tasks[name]:
+            both = (part.tasks[name], tasks[name])
+            theirs, own = (", ".join(one.labels) or "a number" for one in both)
             raise UserError(
                 f"{teacher} answers {name} with {theirs}, the student with {own}. Choose a"
                 " teacher with the same labels."
