@@ -260,20 +260,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "head": "mean",
     },
     "entmax": {"weighting": "entmax"},
-    "modernbert": {
-        "family": "modernbert",
-        "n_segments": 0,
-        "has_positions": False,
-        "rotary_base": 100.0,
-        "local_rotary_base": 20.0,
-        "window": 6,
-        "global_every": 2,
-        "norm_first": True,
-        "is_gated": True,
-        "attention_bias": False,
-        "pruning": "cascade",
-        "pruning_options": {"schedule": LEFT},
-    },
+    "modernbert": KINDS["modernbert"] | PRUNED["few"],
     **{name: {"pruning": name} for name in PRUNINGS},
 }
 CALIBRATION = {"sarcasm": Calibration(1.5, 0.6, 100)}

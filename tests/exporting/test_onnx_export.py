@@ -4,7 +4,6 @@ exported.
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -47,29 +46,30 @@ def proto_of(**choices: Any) -> onnx.ModelProto:
 
 
 def test_one_file_that_onnx_itself_finds_valid() -> None:
-    proto = proto_of(pruning="learned", pruning_options={"fuse": True})
-    assert {(opset.domain, opset.version) for opset in proto.opset_import} == {
-        ("", OPSET),
-        (MICROSOFT, 1),
-    }
-    assert proto.ir_version == IR_VERSION
+    """Its nodes are named after their part, so that a profile can say where time goes."""
+    options = {"schedule": [0.5, 0.5, 0.5], "fuse": True}
+    proto = proto_of(pruning="cascade", pruning_options=options)
+    opsets = {(opset.domain, opset.version) for opset in proto.opset_import}
+    assert (opsets, proto.ir_version) == ({("", OPSET), (MICROSOFT, 1)}, IR_VERSION)
     assert not any(tensor.external_data for tensor in proto.graph.initializer)
     onnx.checker.check_model(proto)
-
-
-def test_nodes_are_named_after_their_part() -> None:
-    parts = {
-        node.name.split("/")[0]
-        for node in proto_of(
-            pruning="cascade", pruning_options={"schedule": [0.5, 0.5, 0.5]}
-        ).graph.node
-    }
-    layers = {
-        f"layer.{layer}.{part}"
-        for layer in range(3)
-        for part in ("projections", "attention", "feed_forward")
-    }
+    names = ("projections", "attention", "feed_forward")
+    layers = {f"layer.{layer}.{part}" for layer in range(3) for part in names}
+    parts = {node.name.split("/")[0] for node in proto.graph.node}
     assert parts == layers | {"layer.0.selection", "embeddings", "head"}
+
+
+def test_what_is_equal_is_written_once() -> None:
+    graph = Graph()
+    first, again = (graph.Relu("x") + 1.0 for _ in range(2))
+    assert first.name == again.name
+    assert len(graph.nodes) == 2
+    assert graph.Relu("y").name != graph.Relu("x").name
+    assert graph.Softmax("x", axis=0).name != graph.Softmax("x", axis=1).name
+    with graph.branch() as inside:
+        assert graph.Relu("x").name == inside.outer.Relu("x").name  # seen from outside
+        hidden = graph.Relu("z")
+    assert graph.Relu("z").name != hidden.name  # but not from inside
 
 
 def test_layers_that_share_weights_share_them_in_the_file() -> None:
@@ -120,11 +120,6 @@ def test_files_that_are_not_exports_are_refused(tmp_path: Path) -> None:
             OnnxSession.load(file)
 
 
-def test_asking_an_exported_model_does_not_import_torch() -> None:
-    code = "import sys, litotes.prediction.onnx_runtime; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
 def outputs_of(content: bytes, text: Pieces) -> dict[str, np.ndarray]:
     """Everything the file says of a text, as any other program would ask it."""
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
@@ -133,7 +128,6 @@ def outputs_of(content: bytes, text: Pieces) -> dict[str, np.ndarray]:
     return dict(zip(names, session.run(names, feeds), strict=True))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("threshold", [None, 0.2, 0.8])
 def test_calibration_is_inside(threshold: float | None) -> None:
     calibration = {
@@ -145,7 +139,7 @@ def test_calibration_is_inside(threshold: float | None) -> None:
         torch.nn.init.normal_(head.output.weight)  # all kinds of answers
     content = build_onnx(model, made_from={})
     labels = set()
-    for length in range(1, 30):
+    for length in range(1, 30, 2):
         outputs = outputs_of(content, text_of(length))
         for task in ("sentiment", "sarcasm"):
             (label,), (probabilities,) = calibration[task].apply(outputs[f"{task}.logits"])

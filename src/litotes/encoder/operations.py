@@ -590,10 +590,10 @@ class Projected:
     source: of all heads the block has, (piece, 3, …) or keys and values alone, (piece, 2, …).
     """
 
-    query: Tensor
-    key: Tensor
-    value: Tensor
-    source: Tensor
+    query: Value
+    key: Value
+    value: Value
+    source: Value = None
 
 
 @dataclass(frozen=True)

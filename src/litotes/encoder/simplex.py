@@ -19,7 +19,6 @@ at a time, few enough to stay in the cache, so that memory is read once and writ
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
@@ -129,16 +128,22 @@ def _log(weights: Tensor) -> Tensor:
     return weights.clamp(min=torch.finfo(weights.dtype).tiny).log()
 
 
-class Curve(ABC):
-    """What depends on α: the power β of v, and all that is computed with it."""
+class Curve:
+    """What depends on α, one per row (row, 1): the power β of v, and all that is computed with it.
 
-    beta: float | Tensor
+    By logarithms: for small α v is near 1, and log1p keeps the digits that v^β needs.
+    """
 
-    @abstractmethod
+    beta: Any  # a number where α is one
+
+    def __init__(self, alpha: Tensor) -> None:
+        self.alpha = alpha
+        self.beta = 1 / (alpha - 1)
+
     def of(self, some: slice) -> Curve:
         """The curve of some of the rows."""
+        return Curve(self.alpha[some])
 
-    @abstractmethod
     def measure(self, behind: Tensor, reach: Tensor, out: Tensor) -> tuple[Tensor, Tensor]:
         """How far the norm lies above its goal, and the step that the reach should shrink by.
 
@@ -147,29 +152,52 @@ class Curve(ABC):
         With A = Σ_k v_k^β and B = Σ_k v_k^{β−1} the excess is E = (reach / β) A^{1/β} − 1, Newton's
         step β E A^{1−1/β} / B.
         """
+        lower, total = self._sums(behind, reach, out)
+        norm = total ** (1 / self.beta)
+        excess = reach / self.beta * norm - 1
+        return excess, self.beta * excess * total / (norm * lower)
 
-    @abstractmethod
     def weigh(self, behind: Tensor, reach: Tensor, out: Tensor) -> None:
         """v^β / Σ v^β, written to `out`. (row, key)"""
+        _, total = self._sums(behind, reach, out)
+        out.div_(total)
 
-    @abstractmethod
+    def _sums(self, behind: Tensor, reach: Tensor, out: Tensor) -> tuple[Tensor, Tensor]:
+        """B and A, (row, 1) each; leaves v^β in `out`."""
+        v = torch.div(behind, reach).clamp_(min=-1)  # less 1 (row, key)
+        # The exponent stays off 0 × −∞ and off what makes denormals, which are slow; where v = 0
+        # the product with v is 0 all the same.
+        lowest = math.log(torch.finfo(out.dtype).tiny) / 2
+        # v^(β−1)
+        torch.log1p(v, out=out).mul_((self.beta - 1).clamp(min=1e-30)).clamp_(min=lowest).exp_()
+        lower = out.sum(-1, keepdim=True)
+        return lower, out.mul_(v.add_(1)).sum(-1, keepdim=True)
+
     def close(self, epsilon: float) -> float | Tensor:
         """The excess that one more step takes away: a step raises what is left to the power min(β,
         2).
         """
+        return 4 * epsilon ** (1 / self.beta.clamp(max=2))
 
-    @abstractmethod
     def slope(self, weights: Tensor) -> Tensor:
         """w^{2−α} where there is weight, 0 elsewhere. (row, key)"""
+        return weights * ((1 - self.alpha) * _log(weights)).exp_()
 
 
-class Squares(Curve):
+class Fixed(Curve):
+    """One α for all rows."""
+
+    def __init__(self) -> None:
+        """Its numbers stand in its formulas."""
+
+    def of(self, _: slice) -> Curve:
+        return self
+
+
+class Squares(Fixed):
     """α = 1.5, without a logarithm or a power."""
 
     beta = 2.0
-
-    def of(self, _: slice) -> Squares:
-        return self
 
     def measure(self, behind: Tensor, reach: Tensor, out: Tensor) -> tuple[Tensor, Tensor]:
         torch.add(behind, reach, out=out).relu_()  # reach × v (row, key)
@@ -188,13 +216,10 @@ class Squares(Curve):
         return weights.sqrt()
 
 
-class Lines(Curve):
+class Lines(Fixed):
     """α = 2: each step is exact as soon as no more keys fall out of reach."""
 
     beta = 1.0
-
-    def of(self, _: slice) -> Lines:
-        return self
 
     def measure(self, behind: Tensor, reach: Tensor, out: Tensor) -> tuple[Tensor, Tensor]:
         excess = torch.add(behind, reach, out=out).relu_().sum(-1, keepdim=True) - 1
@@ -211,46 +236,6 @@ class Lines(Curve):
         return weights.sign()
 
 
-class Powers(Curve):
-    """Any α, one per row (row, 1), by logarithms: for small α v is near 1, and log1p keeps the
-    digits that v^β needs.
-    """
-
-    def __init__(self, alpha: Tensor) -> None:
-        self.alpha = alpha
-        self.beta: Tensor = 1 / (alpha - 1)
-
-    def of(self, some: slice) -> Powers:
-        return Powers(self.alpha[some])
-
-    def measure(self, behind: Tensor, reach: Tensor, out: Tensor) -> tuple[Tensor, Tensor]:
-        lower, total = self._sums(behind, reach, out)
-        norm = total ** (1 / self.beta)
-        excess = reach / self.beta * norm - 1
-        return excess, self.beta * excess * total / (norm * lower)
-
-    def weigh(self, behind: Tensor, reach: Tensor, out: Tensor) -> None:
-        _, total = self._sums(behind, reach, out)
-        out.div_(total)
-
-    def _sums(self, behind: Tensor, reach: Tensor, out: Tensor) -> tuple[Tensor, Tensor]:
-        """B and A, (row, 1) each; leaves v^β in `out`."""
-        v = torch.div(behind, reach).clamp_(min=-1)  # less 1 (row, key)
-        # The exponent stays off 0 × −∞ and off what makes denormals, which are slow; where v = 0
-        # the product with v is 0 all the same.
-        lowest = math.log(torch.finfo(out.dtype).tiny) / 2
-        # v^(β−1)
-        torch.log1p(v, out=out).mul_((self.beta - 1).clamp(min=1e-30)).clamp_(min=lowest).exp_()
-        lower = out.sum(-1, keepdim=True)
-        return lower, out.mul_(v.add_(1)).sum(-1, keepdim=True)
-
-    def close(self, epsilon: float) -> Tensor:
-        return 4 * epsilon ** (1 / self.beta.clamp(max=2))
-
-    def slope(self, weights: Tensor) -> Tensor:
-        return weights * ((1 - self.alpha) * _log(weights)).exp_()
-
-
 SHORTER: dict[float, Curve] = {1.5: Squares(), 2.0: Lines()}
 
 
@@ -259,4 +244,4 @@ def _curve(alpha: float | Tensor, shape: torch.Size, *, like: Tensor) -> Curve:
     if isinstance(alpha, float) and alpha in SHORTER:
         return SHORTER[alpha]
     alpha = torch.as_tensor(alpha, dtype=like.dtype, device=like.device).detach()
-    return Powers(alpha.expand(*shape[:-1], 1).reshape(-1, 1))
+    return Curve(alpha.expand(*shape[:-1], 1).reshape(-1, 1))

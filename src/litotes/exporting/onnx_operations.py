@@ -32,10 +32,11 @@ from litotes.core.errors import UserError
 from litotes.encoder.attention.entmax import Entmax
 from litotes.encoder.attention.weighting import Softmax
 from litotes.encoder.encoder import Attention, Embeddings, Encoder
-from litotes.encoder.layout import Plan
+from litotes.encoder.layout import Batch, Plan
 from litotes.encoder.operations import (
     Choice,
     Operations,
+    Projected,
     Seen,
     State,
     Wanted,
@@ -71,28 +72,6 @@ class Group:
     n_real: Any
     n_now: Any
     positions: Symbol | None = None
-
-
-@dataclass(frozen=True)
-class GraphBatch:
-    """What the walk begins with."""
-
-    pieces: Symbol
-    segments: Symbol
-    layout: Group
-
-    @property
-    def positions(self) -> Symbol | None:
-        return self.layout.positions
-
-
-@dataclass(frozen=True)
-class Projected:
-    """(text, piece, attention_head × head_width) each."""
-
-    query: Symbol
-    key: Symbol
-    value: Symbol
 
 
 @dataclass(frozen=True)
@@ -178,7 +157,7 @@ class OnnxOperations(Operations):
         self.n = self.graph.Shape(pieces, start=0, end=1)
         self.n_pieces = self.graph.Shape(pieces, start=1, end=2)
         group = Group(self.n_pieces, self.n_pieces, self._positions())
-        self.batch = GraphBatch(pieces, segments, group)
+        self.batch = Batch(*(cast(Any, part) for part in (pieces, segments, group)))
 
     def _part(self, name: str) -> None:
         """What the nodes added from now on belong to, of the layer there is."""
@@ -240,9 +219,9 @@ class OnnxOperations(Operations):
 
     # Products and norms
 
-    def embed(self, embeddings: Embeddings, batch: GraphBatch) -> Symbol:
+    def embed(self, embeddings: Embeddings, batch: Batch) -> Symbol:
         graph = self.graph
-        hidden = self.products.look_up(embeddings.piece.weight, batch.pieces)
+        hidden = self.products.look_up(embeddings.piece.weight, cast(Any, batch.pieces))
         positions = None
         if embeddings.position is not None:
             positions = as_array(embeddings.position.weight)[embeddings.first_position :]
@@ -327,6 +306,7 @@ class OnnxOperations(Operations):
         else:
             parts = self.products.apply(self.rows(read), attention.qkv, query, *others)
         self._part("attention")
+        # (text, piece, attention_head × head_width) each
         return Projected(*(self.apart(self._as("rows", part, inner)) for part in parts))
 
     def rotate(self, projected: Projected, state: State, *, local: bool, firsts: bool) -> Projected:

@@ -121,10 +121,6 @@ class Cascade(Pruning):
         restore: bool = False,
         fuse: bool = False,
     ) -> None:
-        if importance not in ("received", "value"):
-            raise UserError(
-                f"importance = {importance!r} is not known to a pruning: write received or value."
-            )
         by_value = importance == "value"
         super().__init__(
             n_layers, n_attention_heads, width, by_value=by_value, restore=restore, fuse=fuse
@@ -239,11 +235,6 @@ class Learned(Pruning):
         restore: bool = True,
         fuse: bool = False,
     ) -> None:
-        if importance not in ("received", "value", "scorer"):
-            raise UserError(
-                f"importance = {importance!r} is not known to the pruning 'learned': write"
-                " received, value or scorer."
-            )
         if not 0 <= explore <= 1:
             raise UserError(
                 f"explore = {explore} is not a probability: choose a number from 0 to 1."
@@ -260,10 +251,8 @@ class Learned(Pruning):
             nn.init.zeros_(self.scorers.weight)
 
     def plan(self) -> Plan:
-        shares = self.shares
-        if self.training and self.explore and torch.rand(()).item() < self.explore:
-            shares = draw_shares(shares)
-        return Plan(shares, (1.0,) * self.n_layers)
+        draws = self.training and self.explore and torch.rand(()).item() < self.explore
+        return Plan(draw_shares(self.shares) if draws else self.shares, (1.0,) * self.n_layers)
 
     def factor(self, ops: Operations, layer: int, hidden: Value) -> Value | None:
         return None if self.scorers is None else ops.exp(self._score(ops, layer, hidden))
