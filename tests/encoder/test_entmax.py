@@ -4,6 +4,8 @@ where that is not.
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 
@@ -36,23 +38,16 @@ def truth(affinity: torch.Tensor, alpha: float) -> torch.Tensor:
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("alpha", ALPHAS)
-@pytest.mark.parametrize("n_keys", [1, 2, 7, 128, 512])
-def test_weights_equal_the_package(alpha: float, n_keys: int) -> None:
-    for spread in (0.0, 1e-3, 0.3, 1.0, 3.0, 30.0, 1e4):
-        affinity = rows(n_keys, spread=spread, n_rows=30)
-        expected = truth(affinity, alpha)
-        torch.testing.assert_close(entmax(affinity, alpha).double(), expected, atol=1e-6, rtol=0)
-        torch.testing.assert_close(entmax(affinity.double(), alpha), expected, atol=1e-12, rtol=0)
-
-
-@pytest.mark.parametrize("offset", [1e3, -1e3])
-def test_only_differences_count(offset: float) -> None:
-    affinity = rows(64, spread=2.0) + offset
-    torch.testing.assert_close(
-        entmax(affinity, 1.5).double(), truth(affinity, 1.5), atol=1e-6, rtol=0
-    )
+def test_weights_equal_the_package(alpha: float) -> None:
+    for n_keys in (1, 2, 7, 256):
+        for spread, offset in ((0.0, 3.0), (1e-3, 0), (0.3, 0), (2.0, 1e3), (3.0, -1e3), (1e4, 0)):
+            affinity = rows(n_keys, spread=spread, n_rows=20) + offset
+            found, precise = entmax(affinity, alpha), entmax(affinity.double(), alpha)
+            expected = truth(affinity, alpha)
+            torch.testing.assert_close(found.double(), expected, atol=1e-6, rtol=0)
+            torch.testing.assert_close(precise, expected, atol=1e-12, rtol=0)
+    assert entmax(torch.tensor([[0.0, 3e38, -3e38]]), alpha).tolist() == [[0.0, 1.0, 0.0]]
 
 
 def test_one_alpha_per_attention_head_is_each_alpha_by_itself() -> None:
@@ -80,39 +75,29 @@ def test_chunks_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
-def test_gradient_equals_the_package(alpha: float) -> None:
+def test_gradients_equal_the_packages(alpha: float) -> None:
+    """In α too, in float32 and next to 1, where the published formula cancels."""
     affinity, pull = rows(40, spread=2.0), rows(40, spread=1.0)
     mine, theirs = affinity.clone().requires_grad_(), affinity.double().requires_grad_()
     (entmax(mine, alpha) * pull).sum().backward()
     (truth(theirs, alpha) * pull).sum().backward()
     torch.testing.assert_close(mine.grad.double(), theirs.grad, atol=5e-6, rtol=0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("shape", [(1, 3, 1, 1), (2, 3, 1, 1), (3, 1, 1)])
-def test_gradient_in_alpha_is_exact(shape: tuple[int, ...]) -> None:
-    affinity = (
-        rows(6, spread=1.0, n_rows=2 * 3 * 4, dtype=torch.float64).view(2, 3, 4, 6).requires_grad_()
-    )
-    alpha = (
-        torch.linspace(1.05, 1.9, shape[0] * 3 if len(shape) == 4 else 3, dtype=torch.float64)
-        .view(shape)
-        .requires_grad_()
-    )
-    assert torch.autograd.gradcheck(entmax, (affinity, alpha))
-
-
-@pytest.mark.parametrize("value", [1.01, 1.1, 1.5, 1.9])
-def test_gradient_in_alpha_equals_the_package(value: float) -> None:
-    """In float32 and next to 1 too, where the published formula cancels."""
-    affinity, pull = rows(40, spread=2.0), rows(40, spread=1.0)
-    mine = torch.tensor([[value]], requires_grad=True)
-    theirs = torch.full((100, 1), value, dtype=torch.float64, requires_grad=True)
-    (entmax(affinity, mine) * pull).sum().backward()
-    (package.entmax_bisect(affinity.double(), alpha=theirs, n_iter=80) * pull).sum().backward()
+    if alpha == 2.0:
+        return  # the package's bisection has none there
+    own = torch.tensor([[alpha]], requires_grad=True)
+    other = torch.full((100, 1), alpha, dtype=torch.float64, requires_grad=True)
+    (entmax(affinity, own) * pull).sum().backward()
+    (package.entmax_bisect(affinity.double(), alpha=other, n_iter=80) * pull).sum().backward()
     torch.testing.assert_close(
-        mine.grad.double().item(), theirs.grad.sum().item(), rtol=1e-3, atol=1e-4
+        own.grad.double().item(), other.grad.sum().item(), rtol=2e-3, atol=2e-4
     )
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 1, 1), (3, 1, 1)])
+def test_gradient_in_alpha_has_its_shape(shape: tuple[int, ...]) -> None:
+    affinity = rows(6, spread=1.0, n_rows=24, dtype=torch.float64).view(2, 3, 4, 6)
+    alpha = torch.linspace(1.05, 1.9, math.prod(shape), dtype=torch.float64).view(shape)
+    assert torch.autograd.gradcheck(entmax, (affinity.requires_grad_(), alpha.requires_grad_()))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -128,57 +113,19 @@ def test_half_precision_is_the_nearest_half_of_the_truth(alpha: float, dtype: to
     assert affinity.grad.isfinite().all()
 
 
-def test_equal_affinities_share_alike_and_one_far_ahead_takes_all() -> None:
-    for alpha in ALPHAS:
-        torch.testing.assert_close(
-            entmax(torch.full((2, 8), 3.0), alpha), torch.full((2, 8), 1 / 8)
-        )
-        assert entmax(torch.tensor([[0.0, 3e38, -3e38]]), alpha).tolist() == [[0.0, 1.0, 0.0]]
-
-
-def test_few_rounds_solve_any_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    affinities = [
-        rows(n_keys, spread=spread, n_rows=1000)
-        for n_keys in (16, 512)
-        for spread in (0.1, 1.0, 3.0)
-    ]
-    monkeypatch.setattr(simplex, "MOST_ROUNDS", 6)
-    for affinity in affinities:
-        torch.testing.assert_close(
-            entmax(affinity, 1.5).double(), truth(affinity, 1.5), atol=1e-6, rtol=0
-        )
-
-
-def test_a_larger_alpha_is_sparser() -> None:
-    shares = [
-        (entmax(rows(64, spread=1.0), alpha) == 0).double().mean().item()
-        for alpha in (1.01, 1.2, 1.5, 2.0)
-    ]
-    assert shares == sorted(shares)
-    assert shares[0] < 0.01
-    assert shares[-1] > 0.9
-
-
 def test_a_learned_alpha_starts_as_chosen_and_moves_each_head_by_itself() -> None:
     weighting = Entmax(3, alpha="learned", start=1.4)
     torch.testing.assert_close(weighting.alpha, torch.full((3,), 1.4))
-    affinity = rows(8, spread=1.0, n_rows=3 * 8).view(1, 3, 8, 8)
+    affinity = rows(8, spread=5.0, n_rows=3 * 8).view(1, 3, 8, 8)
     weighting(affinity)[:, 1].square().sum().backward()
     assert (weighting.a.grad != 0).tolist() == [False, True, False]
-
-
-def test_a_learned_alpha_stays_between_1_and_2() -> None:
-    weighting = Entmax(2, alpha="learned")
     with torch.no_grad():
-        weighting.a[:] = torch.tensor([-100.0, 100.0])
-    assert ((weighting.alpha > 1.009) & (weighting.alpha < 1.991)).all()
-    assert weighting(rows(8, spread=5.0, n_rows=16).view(1, 2, 8, 8)).isfinite().all()
-
-
-def test_a_fixed_alpha_has_no_parameters() -> None:
-    weighting = Entmax(2, alpha=1.7)
-    assert not list(weighting.parameters())
-    assert weighting.alpha.tolist() == pytest.approx([1.7, 1.7])
+        weighting.a[:] = torch.tensor([-100.0, 0.0, 100.0])
+    assert weighting.alpha.tolist() == pytest.approx([1.01, 1.5, 1.99], abs=1e-3)
+    assert weighting(affinity).isfinite().all()
+    fixed = Entmax(2, alpha=1.7)
+    assert not list(fixed.parameters())
+    assert fixed.alpha.tolist() == pytest.approx([1.7, 1.7])
 
 
 @pytest.mark.parametrize(

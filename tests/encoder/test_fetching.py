@@ -324,24 +324,15 @@ WIDTH, INNER, GROUP = 8, 16, 4
 def make_pack(tokenizer: bytes, n_vocabulary: int) -> tuple[bytes, dict[str, np.ndarray]]:
     """The pack of one random layer, and the weights it holds."""
     draw = np.random.default_rng(0)
-    shapes = {
+    shapes: dict[str, tuple[int, ...]] = {
         "word_emb": (n_vocabulary, WIDTH),
         "pos_emb": (20, WIDTH),
         "type_emb": (2, WIDTH),
-        "emb_ln.w": (WIDTH,),
-        "emb_ln.b": (WIDTH,),
-        "l0.qkv.w": (3 * WIDTH, WIDTH),
-        "l0.qkv.b": (3 * WIDTH,),
     }
-    for part, (outputs, inputs) in {
-        "ao": (WIDTH, WIDTH),
-        "aln": (WIDTH, 0),
-        "f1": (INNER, WIDTH),
-        "f2": (WIDTH, INNER),
-        "fln": (WIDTH, 0),
-    }.items():
-        shapes[f"l0.{part}.w"] = (outputs, inputs) if inputs else (outputs,)
-        shapes[f"l0.{part}.b"] = (outputs,)
+    layers = {"qkv": (3 * WIDTH, WIDTH), "ao": (WIDTH, WIDTH), "f1": (INNER, WIDTH)}
+    layers |= {"f2": (WIDTH, INNER), "aln": (WIDTH,), "fln": (WIDTH,)}
+    for part, shape in {"emb_ln": (WIDTH,), **{f"l0.{one}": layers[one] for one in layers}}.items():
+        shapes |= {f"{part}.w": shape, f"{part}.b": shape[:1]}
     described, contents, weights = [], [], {}
     for name, shape in shapes.items():
         is_int8 = len(shape) == 2 and name not in ("pos_emb", "type_emb")
@@ -373,25 +364,21 @@ def make_pack(tokenizer: bytes, n_vocabulary: int) -> tuple[bytes, dict[str, np.
     return b"".join([b"HMSEMB01", size, head, tokenizer, *contents]), weights
 
 
-@pytest.fixture
-def folder(tiny_folder: Path, tmp_path: Path) -> tuple[Path, dict[str, np.ndarray]]:
+def test_a_pack_is_a_roberta_folder(tiny_folder: Path, tmp_path: Path) -> None:
     tokenizer = (tiny_folder / "tokenizer.json").read_bytes()
     n_vocabulary = json.loads((tiny_folder / "config.json").read_text())["vocab_size"]
     content, weights = make_pack(tokenizer, n_vocabulary)
     for name, written in read_pack(content).items():
         (tmp_path / name).write_bytes(written)
-    return tmp_path, weights
-
-
-def test_a_pack_is_a_roberta_folder(folder: tuple[Path, dict[str, np.ndarray]]) -> None:
-    path, weights = folder
-    encoder = pretrained.load(str(path)).encoder
+    encoder = pretrained.load(str(tmp_path)).encoder
     assert (encoder.spec.family, encoder.spec.first_position) == ("roberta", 2)
     block = encoder.block(0)
     expected = {
         "word_emb": encoder.embeddings.piece.weight,
+        "emb_ln.w": encoder.embeddings.norm.weight,
         "l0.qkv.w": block.attention.qkv.weight,
         "l0.qkv.b": block.attention.qkv.bias,
+        "l0.ao.w": block.attention.output.weight,
         "l0.f1.w": block.inner.weight,
         "l0.f2.w": block.outer.weight,
         "l0.aln.b": block.attention_norm.bias,

@@ -211,23 +211,18 @@ def test_restored_pieces_keep_the_state_they_left_in() -> None:
     torch.testing.assert_close(restored.hidden, states, atol=1e-6, rtol=0)
 
 
-def test_a_fused_piece_stands_last_for_all_that_left() -> None:
-    encoder = encoder_of(pruning="cascade", pruning_options={"schedule": SHARES, "fuse": True})
-    encoding = encoder(batch_of())
-    plan = encoder.pruning.plan()
-    for length, origin in zip(LENGTHS, encoding.origin.split(encoding.layout.lengths), strict=True):
-        n_kept = plan.counts(3, [length])[0]
-        lost_any = n_kept < length
-        assert len(origin) == n_kept + lost_any
-        assert (origin[-1] == FUSED) == lost_any
-        assert (origin[:n_kept].diff() > 0).all()
-
-
 def test_fusing_is_a_mean_by_importance() -> None:
-    """After one layer in which pieces leave, the fused piece is the layer's second half applied to
-    the weighted means.
+    """It stands last. After one layer in which pieces leave, it is the layer's second half applied
+    to the weighted means.
     """
-    options = {"schedule": [0.5, 0.5, 0.5, 0.5], "fuse": True}
+    options = {"schedule": SHARES, "fuse": True}
+    fused = encoder_of(pruning="cascade", pruning_options=options)(batch_of())
+    for length, origin in zip(LENGTHS, fused.origin.split(fused.layout.lengths), strict=True):
+        n_kept = max(1, int(0.3 * length))
+        assert len(origin) == n_kept + (n_kept < length)
+        assert (origin[-1] == FUSED) == (n_kept < length)
+        assert (origin[:n_kept].diff() > 0).all()
+    options["schedule"] = [0.5, 0.5, 0.5, 0.5]
     encoder, batch = encoder_of(pruning="cascade", pruning_options=options), batch_of((8,))
     encoding = encoder.walk(encoder.embeddings(batch), batch.layout, stop=1)
     dense, block = encoder.embeddings(batch), encoder.blocks[0]
@@ -257,10 +252,8 @@ def test_importance_is_what_the_paper_says() -> None:
     """Σ over attention heads, queries and layers of the weights; heads by the magnitude of their
     output.
     """
-    encoder, batch = (
-        encoder_of(pruning="cascade", pruning_options={"schedule": [1.0, 1.0, 0.5, 0.5]}),
-        batch_of((12,)),
-    )
+    options = {"schedule": [1.0, 1.0, 0.5, 0.5]}
+    encoder, batch = encoder_of(pruning="cascade", pruning_options=options), batch_of((12,))
     hidden, total = encoder.embeddings(batch), torch.zeros(12)
     for block in encoder.blocks[:3]:
         query, key, value = block.attention.qkv(hidden).view(12, 3, 4, 8).permute(1, 2, 0, 3)
@@ -306,21 +299,12 @@ def test_only_what_matters_later_is_looked_at() -> None:
     """The authors' schedule on twelve heads: one leaves after layer 1; those that would leave after
     the last layer do not matter.
     """
-    plan = Encoder(
-        replace(SPEC, n_layers=6, n_attention_heads=12, width=48, pruning="cascade")
-    ).pruning.plan()
-    assert [plan.needs_head_importance(layer, 12) for layer in range(6)] == [
-        True,
-        True,
-        False,
-        False,
-        False,
-        False,
-    ]
-    assert [plan.needs_importance(layer, 12) for layer in range(6)] == [True] * 6
-    assert [plan.for_firsts_only().needs_importance(layer, 12) for layer in range(6)] == [
-        True
-    ] * 4 + [False] * 2
+    sizes = {"n_layers": 6, "n_attention_heads": 12, "width": 48}
+    plan = Encoder(replace(SPEC, **sizes, pruning="cascade")).pruning.plan()
+    firsts, layers = plan.for_firsts_only(), range(6)
+    assert [plan.needs_head_importance(n, 12) for n in layers] == [True] * 2 + [False] * 4
+    assert [plan.needs_importance(n, 12) for n in layers] == [True] * 6
+    assert [firsts.needs_importance(n, 12) for n in layers] == [True] * 4 + [False] * 2
 
 
 def test_a_single_layer_can_be_pruned() -> None:
@@ -335,65 +319,52 @@ def test_a_single_layer_can_be_pruned() -> None:
 # Observing changes nothing, and the traces show what was computed
 
 
-def traces_of(
-    firsts_only: bool = False, **choices: Any
-) -> tuple[list[LayerTrace], torch.Tensor, torch.Tensor]:
-    """The traces of a walk, what it gave, and what an unobserved walk gives."""
+def traces_of(**choices: Any) -> list[list[TextAttention]]:
+    """What is seen of each text in each layer; the walk gives what an unobserved walk gives."""
     encoder, batch = encoder_of(**choices), batch_of()
-    traces: list[LayerTrace] = []
-    with torch.no_grad():
-        watched = encoder(batch, firsts_only=firsts_only, observer=traces.append)
-        return traces, watched.hidden, encoder(batch, firsts_only=firsts_only).hidden
-
-
-@pytest.mark.parametrize("firsts_only", [False, True])
-@pytest.mark.parametrize("setting", sorted(SETTINGS))
-def test_observing_changes_nothing(setting: str, firsts_only: bool) -> None:
-    traces, watched, alone = traces_of(firsts_only, **SETTINGS[setting])
-    assert len(traces) == 4
-    torch.testing.assert_close(watched, alone, rtol=0, atol=1e-9)
+    for firsts_only in (True, False):
+        traces: list[LayerTrace] = []
+        with torch.no_grad():
+            watched = encoder(batch, firsts_only=firsts_only, observer=traces.append)
+            alone = encoder(batch, firsts_only=firsts_only)
+        torch.testing.assert_close(watched.hidden, alone.hidden, rtol=0, atol=1e-9)
+    return [list(trace.by_text()) for trace in traces]
 
 
 @pytest.mark.parametrize("weighting", sorted(WEIGHTINGS))
-@pytest.mark.parametrize("setting", ["none", "few", "shares"])
-def test_traces_show_live_pieces_alone(setting: str, weighting: str) -> None:
-    traces, _, _ = traces_of(weighting=weighting, **SETTINGS[setting])
-    gone: dict[int, set[int]] = {text: set() for text in range(len(LENGTHS))}
-    for trace in traces:
-        for text, view in enumerate(trace.by_text()):
-            n = len(view.origin)
-            assert view.weights.shape == (len(view.heads), n, n)
-            torch.testing.assert_close(
-                view.weights.sum(-1), torch.ones(len(view.heads), n).double()
-            )
+@pytest.mark.parametrize("setting", ["none", "few", "shares", "scorer"])
+def test_traces_show_live_pieces_alone(
+    setting: str, weighting: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    traces = traces_of(weighting=weighting, **SETTINGS[setting])
+    assert len(traces) == 4
+    n_gone = 0
+    for views in zip(*traces, strict=True):  # of one text
+        gone: set[int] = set()
+        for view in views:
+            n_heads, n = len(view.heads), len(view.origin)
+            assert view.weights.shape == (n_heads, n, n)
+            torch.testing.assert_close(view.weights.sum(-1), torch.ones(n_heads, n).double())
             torch.testing.assert_close(view.weights @ view.value, view.mixed)
             origin, stayed = set(view.origin.tolist()), set(view.stayed.tolist())
             assert stayed <= origin
-            assert not origin & gone[text]
-            gone[text] |= origin - stayed
-    n_gone = sum(map(len, gone.values()))
+            assert not origin & gone
+            gone |= origin - stayed
+        n_gone += len(gone)
     assert n_gone == 0 if setting == "none" else n_gone > len(LENGTHS)
-
-
-def test_padded_rows_show_the_same_as_rows_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    setting = SETTINGS["few"]
-    apart = [view for trace in traces_of(**setting)[0] for view in trace.by_text()]
+    last = traces[-1][3]  # attention heads that left are not shown
+    assert len(last.heads) == (1 if setting == "few" else 4)
+    assert last.mixed.abs().sum(dim=(1, 2)).min() > 0
     monkeypatch.setattr(Rows, "of", classmethod(lambda cls, layout: cls(layout, apart=False)))
-    padded = [view for trace in traces_of(**setting)[0] for view in trace.by_text()]
-    for one, other in zip(apart, padded, strict=True):
-        assert one.heads == other.heads
-        torch.testing.assert_close(one.weights, other.weights)
-        torch.testing.assert_close(one.mixed, other.mixed)
+    for layer, padded in zip(
+        traces, traces_of(weighting=weighting, **SETTINGS[setting]), strict=True
+    ):
+        for one, other in zip(layer, padded, strict=True):
+            assert one.heads == other.heads
+            torch.testing.assert_close(one.weights, other.weights)
 
 
 def test_heads_keep_their_first_numbers() -> None:
     kept = [[0, 2], [1], [0, 1, 2, 3], [3]]
-    traces, _, _ = traces_of(heads_kept=kept)
-    shown = [[list(view.heads) for view in trace.by_text()] for trace in traces]
+    shown = [[list(view.heads) for view in views] for views in traces_of(heads_kept=kept)]
     assert shown == [[heads] * len(LENGTHS) for heads in kept]
-
-
-def test_heads_that_left_are_not_shown() -> None:
-    last: TextAttention = list(traces_of(**SETTINGS["few"])[0][-1].by_text())[3]
-    assert 0 < len(last.heads) < 4
-    assert last.mixed.abs().sum(dim=(1, 2)).min() > 0  # the heads shown are those that work

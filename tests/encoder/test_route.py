@@ -55,6 +55,10 @@ def test_the_device_lays_out_what_the_lengths_say(kind: str, in_bucket: bool) ->
     else:
         plan = RoutePlan.for_texts(options, LENGTHS.tolist())
     route = make_route(plan, LENGTHS)
+    n_pieces, places = int(LENGTHS.sum()), [place for n in LENGTHS for place in range(n)]
+    assert route.pieces[:n_pieces].tolist() == list(range(n_pieces))
+    assert not route.pieces[n_pieces:].any()
+    assert route.positions[:n_pieces].tolist() == places
     texts = np.zeros(route.n_texts, dtype=np.int32)
     texts[: len(LENGTHS)] = LENGTHS
     before = texts
@@ -75,15 +79,6 @@ def test_the_device_lays_out_what_the_lengths_say(kind: str, in_bucket: bool) ->
     if options.firsts_only:
         asking = sorted(tile for tiles in route.first_tiles for tile in real_tiles(tiles))
         assert asking == [[text, 0] for text in np.flatnonzero(texts)]
-
-
-def test_pieces_and_positions_are_sent() -> None:
-    route = make_route(RoutePlan.for_bucket(KINDS["pruned"], Sizes(256, 8, 200)), LENGTHS)
-    n_pieces = int(LENGTHS.sum())
-    assert route.pieces[:n_pieces].tolist() == list(range(n_pieces))
-    expected = [place for length in LENGTHS for place in range(length)]
-    assert route.positions[:n_pieces].tolist() == expected
-    assert not route.pieces[n_pieces:].any()
 
 
 @pytest.mark.parametrize("kind", ["dense", "pruned", "fuse"])

@@ -57,52 +57,31 @@ def live_keys(lengths: list[int], n_keys: int) -> torch.Tensor:
 
 
 def test_weights_are_a_distribution_over_live_keys(weighting: Weighting, mode: bool) -> None:
-    weighting.train(mode)
-    live = live_keys([1, 4, 7], 7)
-    weights = weighting(affinity_of(3, HEADS, 5, 7), live)
-    assert (weights >= 0).all()
-    torch.testing.assert_close(weights.sum(-1), torch.ones(3, HEADS, 5))
-    assert (weights[~live.expand_as(weights)] == 0).all()
-
-
-def test_live_keys_may_differ_from_query_to_query(weighting: Weighting, mode: bool) -> None:
-    """Local layers: a query reads its neighbours. Here and there one has only itself."""
+    """Dead keys change nothing; in local layers live ones differ from query to query."""
     weighting.train(mode)
     apart = (torch.arange(16)[:, None] - torch.arange(16)).abs()
-    live = (apart <= torch.arange(16)[:, None] % 3)[None, None]
-    weights = weighting(affinity_of(1, HEADS, 16, 16), live)
-    torch.testing.assert_close(weights.sum(-1), torch.ones(1, HEADS, 16))
-    assert (weights[~live.expand_as(weights)] == 0).all()
-
-
-def test_dead_keys_equal_a_shorter_row(weighting: Weighting, mode: bool) -> None:
-    weighting.train(mode)
+    near = (apart <= torch.arange(16)[:, None] % 3)[None, None]  # here and there only itself
+    for live in (live_keys([1, 4, 16], 16), near):
+        weights = weighting(affinity_of(3, HEADS, 16, 16), live)
+        assert (weights >= 0).all()
+        torch.testing.assert_close(weights.sum(-1), torch.ones(3, HEADS, 16))
+        assert (weights[~live.expand_as(weights)] == 0).all()
     affinity = affinity_of(1, HEADS, 4, 9)
     masked = weighting(affinity, live_keys([6], 9))
     torch.testing.assert_close(masked[..., :6], weighting(affinity[..., :6]))
+    assert (weighting(affinity, live_keys([0], 9)) == 0).all()
 
 
-def test_a_row_without_live_keys_has_no_weight(weighting: Weighting) -> None:
-    weights = weighting(affinity_of(1, HEADS, 2, 3), live_keys([0], 3))
-    assert (weights == 0).all()
-
-
-@pytest.mark.slow
-def test_gradient(weighting: Weighting) -> None:
-    weighting.double()
-    affinity = affinity_of(1, HEADS, 2, 5, dtype=torch.float64, scale=1.0).requires_grad_()
-    assert torch.autograd.gradcheck(lambda x: weighting(x, live_keys([4], 5)), (affinity,))
-
-
-def test_gradient_of_its_parameters(weighting: Weighting) -> None:
+def test_gradients(weighting: Weighting) -> None:
     weighting.double()
     affinity = affinity_of(2, HEADS, 2, 5, dtype=torch.float64, scale=1.0)
+    live = live_keys([4, 5], 5)
+    inputs = (affinity.clone().requires_grad_(),)
+    assert torch.autograd.gradcheck(lambda x: weighting(x, live), inputs)
     for name, parameter in weighting.named_parameters():
 
         def weights(values: torch.Tensor, name: str = name) -> torch.Tensor:
-            return torch.func.functional_call(
-                weighting, {name: values}, (affinity, live_keys([4, 5], 5))
-            )
+            return torch.func.functional_call(weighting, {name: values}, (affinity, live))
 
         assert torch.autograd.gradcheck(weights, (parameter.detach().clone().requires_grad_(),))
 
@@ -118,28 +97,20 @@ def test_some_attention_heads_are_weighted_as_among_all(weighting: Weighting, mo
     )
 
 
-def test_the_first_row_alone_is_the_first_row_of_all(weighting: Weighting, mode: bool) -> None:
-    """The encoder computes only this row in its last layer where a head reads nothing else."""
+def test_rows_alone_are_what_they_are_among_all(weighting: Weighting, mode: bool) -> None:
+    """The encoder computes only the first in its last layer where a head reads nothing else. A
+    decoder computes them one by one: none may depend on those after it, or it says so.
+    """
     weighting.train(mode)
-    affinity, live = affinity_of(3, HEADS, 9, 9), live_keys([9, 4, 1], 9)
-    torch.testing.assert_close(
-        weighting(affinity[:, :, :1], live), weighting(affinity, live)[:, :, :1]
-    )
-
-
-def test_a_decoder_may_use_it_if_it_says_so(weighting: Weighting, mode: bool) -> None:
-    """A decoder's rows are computed one by one: none may depend on those after it."""
-    if not weighting.rows_alone:
-        return
-    weighting.train(mode)
-    affinity = affinity_of(2, HEADS, 9, 9)
-    live = torch.ones(9, 9, dtype=torch.bool).tril()[None, None]  # a piece reads those before it
-    weights = weighting(affinity, live)
-    for row in range(9):
-        only = slice(row, row + 1)
-        torch.testing.assert_close(
-            weighting(affinity[:, :, only], live[:, :, only]), weights[:, :, only]
-        )
+    affinity = affinity_of(3, HEADS, 9, 9)
+    before = torch.ones(9, 9, dtype=torch.bool).tril()[None, None]
+    for live in (live_keys([9, 4, 1], 9).expand(-1, -1, 9, -1), before):
+        weights = weighting(affinity, live)
+        for row in range(9 if weighting.rows_alone else live is not before):
+            only = slice(row, row + 1)
+            torch.testing.assert_close(
+                weighting(affinity[:, :, only], live[:, :, only]), weights[:, :, only]
+            )
 
 
 @pytest.mark.parametrize(("name", "options"), SETTINGS)
@@ -249,13 +220,6 @@ def test_its_page_names_it_and_its_options(name: str) -> None:
         assert f"`{option}`" in options
 
 
-@pytest.mark.parametrize("apart", [True, False])
-def test_rows_split_and_join_are_inverse(apart: bool) -> None:
-    rows = Rows(Layout.of((4, 1, 2)), apart=apart)
-    packed = torch.randn(7, HEADS, 8)
-    torch.testing.assert_close(rows.join(rows.split(packed)), packed)
-
-
 # Which keys are kept, how many, and when
 
 
@@ -270,21 +234,14 @@ def test_each_query_keeps_its_share_of_the_keys(sparsity: float, kept: int) -> N
     assert n_kept(TopK(HEADS, sparsity=sparsity)(affinity_of(3, HEADS, 5, 20))) == {kept}
 
 
-def test_the_share_is_one_of_the_live_keys() -> None:
-    live = (torch.arange(10) < torch.tensor([10, 5, 1])[:, None])[:, None, None, :]
-    weights = TopK(HEADS, sparsity=0.5)(affinity_of(3, HEADS, 4, 10), live)
-    assert [n_kept(text) for text in weights] == [{5}, {3}, {1}]
-
-
-def test_the_best_keys_are_kept_and_share_as_in_softmax() -> None:
+def test_the_best_of_the_live_keys_are_kept_and_share_as_in_softmax() -> None:
     weights = TopK(1, sparsity=0.5)(torch.tensor([[[[1.0, 4.0, 2.0, 3.0]]]]))
     more, less = torch.tensor([4.0, 3.0]).softmax(0).tolist()
     assert weights.flatten().tolist() == pytest.approx([0.0, more, 0.0, less])
-
-
-def test_of_equal_keys_the_earlier_ones_are_kept() -> None:
-    weights = TopK(1, sparsity=0.5)(torch.ones(1, 1, 1, 40))
-    assert (weights > 0).flatten().tolist() == [True] * 20 + [False] * 20
+    alike = TopK(1, sparsity=0.5)(torch.ones(1, 1, 1, 40))  # of equals the earlier ones
+    assert (alike > 0).flatten().tolist() == [True] * 20 + [False] * 20
+    weights = TopK(HEADS, sparsity=0.5)(affinity_of(3, HEADS, 4, 10), live_keys([10, 5, 1], 10))
+    assert [n_kept(text) for text in weights] == [{5}, {3}, {1}]
 
 
 @pytest.mark.parametrize("kind", [TopK, BlockTopK])
@@ -317,11 +274,7 @@ def test_a_block_is_judged_by_the_weight_of_all_its_queries() -> None:
     affinity[..., 1:, 2] = 2.5  # both are fairly keen on the last two
     kept = BlockTopK(1, sparsity=0.5, block=2)(affinity) > 0
     assert kept[0, 0, 1:].tolist() == [[False, False, True, True]] * 2
-
-
-def test_a_last_block_may_be_short() -> None:
-    affinity = torch.zeros(1, 1, 1, 5)
-    affinity[..., 4] = 5.0
+    affinity = torch.tensor([[[[0.0, 0.0, 0.0, 0.0, 5.0]]]])  # a last block may be short
     weights = BlockTopK(1, sparsity=0.6, block=4)(affinity)
     assert weights.flatten().tolist() == [0.0, 0.0, 0.0, 0.0, 1.0]
 
