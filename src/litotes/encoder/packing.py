@@ -30,9 +30,7 @@ def pack(texts: Sequence[Pieces], *, device: torch.device | str = "cpu") -> Batc
     )
 
 
-def lay_end_to_end(
-    texts: Sequence[Pieces],
-) -> tuple[NDArray[np.int32], NDArray[np.int32] | None]:
+def lay_end_to_end(texts: Sequence[Pieces]) -> tuple[NDArray[np.int32], NDArray[np.int32] | None]:
     """Pieces and segments of the texts in order, (piece,); None: segment 0 throughout."""
     n_pieces = sum(len(text.ids) for text in texts)
     pieces = np.fromiter(chain.from_iterable([text.ids for text in texts]), np.int32, n_pieces)

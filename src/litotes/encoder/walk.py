@@ -182,13 +182,7 @@ def _attend(
 
 
 def _prune(
-    ops: Operations,
-    encoder: Part,
-    layer: int,
-    plan: Plan,
-    restores: bool,
-    state: State,
-    seen: Seen,
+    ops: Operations, encoder: Part, layer: int, plan: Plan, restores: bool, state: State, seen: Seen
 ) -> tuple[State, Value]:
     """The pieces that go on after the attention of a layer, and what they gathered; attention heads
     leave for the next layer.
