@@ -17,7 +17,6 @@ import pytest
 from toy_jobs import ToyJob, is_alive, pids, run, toy_jobs, wait_until
 
 from litotes.core import jobs as jobs_module
-from litotes.core import machine
 from litotes.core.errors import Stopped, UserError
 from litotes.core.jobs import JobProgress, Outcome, run_jobs
 from litotes.core.progress import ignore_progress
@@ -156,34 +155,6 @@ def test_work_that_a_worker_cannot_import_is_a_failed_job(
     assert outcome.error == "ModuleNotFoundError: No module named 'nowhere_else'"
 
 
-@pytest.mark.parametrize(
-    ("asked", "expected"), [(None, 3), ("1", 1), ("2", 2), ("8", 3), ("0", 1), ("4,2", 3)]
-)
-def test_workers_share_the_cores(
-    monkeypatch: pytest.MonkeyPatch, asked: str | None, expected: int
-) -> None:
-    give_cores(monkeypatch, n_cores=7)
-    if asked is not None:
-        monkeypatch.setenv("OMP_NUM_THREADS", asked)
-    assert jobs_module.threads_per_worker(2) == expected
-    assert jobs_module.threads_per_worker(20) == 1
-
-
-def test_workers_share_what_a_container_allows(monkeypatch: pytest.MonkeyPatch) -> None:
-    give_cores(monkeypatch, n_cores=7, quotas=(3.5,))
-    assert jobs_module.threads_per_worker(1) == 4
-    assert jobs_module.threads_per_worker(2) == 2
-
-
-def give_cores(
-    monkeypatch: pytest.MonkeyPatch, *, n_cores: int, quotas: tuple[float, ...] = ()
-) -> None:
-    """A machine with so many cores, of which control groups allow so many."""
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: range(n_cores), raising=False)
-    monkeypatch.setattr(machine, "_quotas", lambda root: iter(quotas))
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-
-
 def test_a_worker_knows_its_threads_before_torch_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -192,14 +163,23 @@ def test_a_worker_knows_its_threads_before_torch_is_there(
     assert (tmp_path / "process").read_text() == "12 False"
 
 
-def test_no_workers_is_a_mistake(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("asked", "n_cores", "expected"),
+    [(None, 7, 3), ("1", 7, 1), ("2", 7, 2), ("8", 7, 3), ("0", 7, 1), ("4,2", 7, 3), (None, 1, 1)],
+)
+def test_workers_share_the_cores(
+    monkeypatch: pytest.MonkeyPatch, asked: str | None, n_cores: int, expected: int
+) -> None:
+    monkeypatch.setattr(jobs_module, "n_cores", lambda: n_cores)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if asked is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", asked)
+    assert jobs_module.threads_per_worker(2) == expected
+    assert jobs_module.threads_per_worker(20) == 1
+    for n_workers in (1, 2):
+        assert not list(run_jobs({}, run, n_workers=n_workers, watch=ignore_progress))
     with pytest.raises(UserError, match="--workers 1"):
-        run_jobs(toy_jobs(tmp_path, "write"), run, n_workers=0, watch=ignore_progress)
-
-
-@pytest.mark.parametrize("n_workers", [1, 2])
-def test_no_jobs_are_done_at_once(n_workers: int) -> None:
-    assert not list(run_jobs({}, run, n_workers=n_workers, watch=ignore_progress))
+        run_jobs({}, run, n_workers=0, watch=ignore_progress)
 
 
 def test_the_time_left_follows_from_what_is_done() -> None:
