@@ -40,15 +40,8 @@ torch.set_num_threads(1)  # and for this one
 # the same built-in model whether `make light` was run in this checkout or not
 os.environ[LIGHT_VARIABLE] = "/nonexistent"
 # what tests fork from has these; optimizers need the last
-multiprocessing.set_forkserver_preload(
-    [
-        "litotes.cli.serve",
-        "litotes.exporting",
-        "litotes.service",
-        "litotes.training.run",
-        "torch._dynamo",
-    ]
-)
+PRELOADED = "litotes.cli.serve litotes.exporting litotes.service litotes.training.run torch._dynamo"
+multiprocessing.set_forkserver_preload(PRELOADED.split())
 # started in the background: the tests of Ctrl-C need to hear it
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -177,29 +170,16 @@ def trained_folder(tiny_recipe: Recipe, tmp_path_factory: pytest.TempPathFactory
 def _letter_tokenizer() -> Tokenizer:
     letters = "abcdefghijklmnopqrstuvwxyz0123456789.,!?'\"-:;()$%&/"
     words = ["the", "a", "and", "is", "it", "not", "great", "bad", "love", "hate", "queue", "tea"]
-    vocabulary = [
-        "[PAD]",
-        "[UNK]",
-        "[CLS]",
-        "[SEP]",
-        *letters,
-        *(f"##{letter}" for letter in letters),
-        *words,
-    ]
-    tokenizer = Tokenizer(
-        models.WordPiece(
-            {piece: n for n, piece in enumerate(dict.fromkeys(vocabulary))}, unk_token="[UNK]"
-        )
-    )
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+    pieces = dict.fromkeys([*special, *letters, *(f"##{letter}" for letter in letters), *words])
+    vocabulary = {piece: number for number, piece in enumerate(pieces)}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[
-            ("[CLS]", tokenizer.token_to_id("[CLS]")),
-            ("[SEP]", tokenizer.token_to_id("[SEP]")),
-        ],
+        special_tokens=[(piece, tokenizer.token_to_id(piece)) for piece in special[2:]],
     )
     return tokenizer
 
@@ -214,13 +194,8 @@ def browser() -> Iterator[Browser]:
     from playwright.sync_api import expect, sync_playwright
 
     expect.set_options(timeout=20_000)  # a busy machine is not an error
-    quiet = [
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-    ]
+    without = ("background-networking", "component-update", "gpu", "sync")
+    quiet = ["--no-sandbox", *(f"--disable-{part}" for part in without)]
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=chromium, args=quiet)
         yield opened

@@ -10,6 +10,8 @@ from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 SOURCE = Path(__file__).parent.parent / "src" / "litotes"
 
 LEVELS = (
@@ -102,16 +104,15 @@ def test_no_cycles() -> None:
     assert len(graph) == len(MODULES)
 
 
-def test_transformers_is_never_imported() -> None:
-    """But to measure it beside ours, where it is installed."""
-    users = {module_of(file) for file in FILES if "transformers" in outside_imports(file)}
-    assert users <= {"litotes.study.speed"}
-
-
-def test_ray_is_imported_where_jobs_are_given_to_it_alone() -> None:
-    assert {module_of(file) for file in FILES if "ray" in outside_imports(file)} == {
-        "litotes.core.ray_jobs",
-    }
+@pytest.mark.parametrize(
+    ("library", "users"),
+    [("transformers", {"litotes.study.speed"}), ("ray", {"litotes.core.ray_jobs"})],
+)
+def test_a_library_is_imported_in_one_place_alone(library: str, users: set[str]) -> None:
+    """Transformers, to measure it beside ours where it is installed; Ray, where jobs are given to
+    it.
+    """
+    assert {module_of(file) for file in FILES if library in outside_imports(file)} <= users
 
 
 FORBIDDEN_MODULES = {"pickle", "joblib", "dill", "cloudpickle", "shelve", "marshal"}

@@ -9,7 +9,6 @@ import re
 import shlex
 import shutil
 import subprocess
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -35,20 +34,22 @@ def unit() -> dict[str, list[str]]:
     return settings
 
 
+@pytest.fixture(scope="module")
 def documents() -> dict[str, Any]:
     yaml = pytest.importorskip("yaml")
-    return {
-        one["kind"]: one
-        for one in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text("utf-8"))
-    }
+    text = (DEPLOY / "kubernetes.yaml").read_text("utf-8")
+    return {one["kind"]: one for one in yaml.safe_load_all(text)}
 
 
-def pod() -> Any:
-    return documents()["Deployment"]["spec"]["template"]["spec"]
+@pytest.fixture(scope="module")
+def pod(documents: dict[str, Any]) -> Any:
+    return documents["Deployment"]["spec"]["template"]["spec"]
 
 
-def container_of_pod() -> Any:
-    (only,) = pod()["containers"]
+@pytest.fixture(scope="module")
+def inside(pod: Any) -> Any:
+    """The pod's only container."""
+    (only,) = pod["containers"]
     return only
 
 
@@ -57,42 +58,24 @@ def last(instruction: str) -> list[str]:
     return list(json.loads(re.findall(rf"^{instruction} (\[.*\])$", container(), re.MULTILINE)[-1]))
 
 
-def arguments_shown() -> dict[str, list[str]]:
-    shown = {
-        "Containerfile": last("ENTRYPOINT")[1:] + last("CMD"),
-        "litotes.service": shlex.split(unit()["ExecStart"][0])[1:],
-        "kubernetes.yaml": (
-            container_of_pod()["command"][1:] + container_of_pod()["args"]
-            if find_spec("yaml")
-            else []
-        ),
-    }
-    for name in list(shown):
+def test_commands_are_understood_and_serve_the_model_exported(inside: Any) -> None:
+    shown = [
+        last("ENTRYPOINT")[1:] + last("CMD"),
+        shlex.split(unit()["ExecStart"][0])[1:],
+        inside["command"][1:] + inside["args"],
+    ]
+    for name in ("Containerfile", "litotes.service", "kubernetes.yaml"):
         text = (DEPLOY / name).read_text("utf-8")
-        for number, command in enumerate(
-            re.findall(r"^(?:#\s+|RUN )\S*bin/litotes (.*)$", text, re.MULTILINE)
-        ):
-            shown[f"{name} {number}"] = shlex.split(command)
-    return {name: arguments for name, arguments in shown.items() if arguments}
-
-
-def test_there_are_commands_to_check() -> None:
-    assert len(arguments_shown()) >= 4
-
-
-@pytest.mark.parametrize("name", arguments_shown())
-def test_commands_are_understood(name: str) -> None:
-    arguments = arguments_shown()[name]
-    assert parse(arguments).command
-
-
-def test_the_model_served_is_the_one_exported() -> None:
-    exported = re.findall(
+        commands = re.findall(r"^(?:#\s+|RUN )\S*bin/litotes (.*)$", text, re.MULTILINE)
+        shown += map(shlex.split, commands)
+    assert len(shown) >= 4
+    for arguments in shown:
+        assert parse(arguments).command, arguments
+    (exported,) = re.findall(
         r"litotes export --model builtin --int8 --allow 3 --out (\S+)", container()
     )
-    assert exported == ["/models/builtin"]
-    assert f"--model={exported[0]}" in container_of_pod()["args"]
-    assert exported[0] in last("CMD")
+    assert f"--model={exported}" in inside["args"]
+    assert exported in last("CMD")
 
 
 def test_the_container_is_built_without_cuda_and_run_without_rights() -> None:
@@ -114,76 +97,52 @@ def test_the_container_is_built_without_cuda_and_run_without_rights() -> None:
         assert f"!{name}" in ignore
 
 
-def test_probes_ask_what_the_service_answers() -> None:
-    probes = {
-        name: container_of_pod()[f"{name}Probe"] for name in ("startup", "liveness", "readiness")
-    }
-    assert {name: probe["httpGet"] for name, probe in probes.items()} == {
-        "startup": {"path": "/ready", "port": "http"},
-        "liveness": {"path": "/live", "port": "http"},
-        "readiness": {"path": "/ready", "port": "http"},
-    }
-    assert container_of_pod()["ports"] == [{"name": "http", "containerPort": 8000}]
-    assert "--port=8000" in container_of_pod()["args"]
+def test_probes_ask_what_the_service_answers_and_wait_for_the_drain(pod: Any, inside: Any) -> None:
+    paths = {"startup": "/ready", "liveness": "/live", "readiness": "/ready"}
+    for name, path in paths.items():
+        assert inside[f"{name}Probe"]["httpGet"] == {"path": path, "port": "http"}
+    assert inside["ports"] == [{"name": "http", "containerPort": 8000}]
+    assert "--port=8000" in inside["args"]
     assert "/live" in container()
-
-
-def test_whoever_stops_it_waits_for_the_drain() -> None:
-    _, pause = container_of_pod()["lifecycle"]["preStop"]["exec"]["command"]
-    assert pod()["terminationGracePeriodSeconds"] > DRAIN_SECONDS + int(pause)
+    _, pause = inside["lifecycle"]["preStop"]["exec"]["command"]
+    assert pod["terminationGracePeriodSeconds"] > DRAIN_SECONDS + int(pause)
     assert int(unit()["TimeoutStopSec"][0]) > DRAIN_SECONDS
 
 
-def test_the_pod_has_no_rights() -> None:
-    assert pod()["securityContext"]["runAsNonRoot"] is True
-    assert f"USER {pod()['securityContext']['runAsUser']}:" in container()
-    assert pod()["automountServiceAccountToken"] is False
-    context = container_of_pod()["securityContext"]
-    assert context == {
+def test_the_pod_has_no_rights(documents: dict[str, Any], pod: Any, inside: Any) -> None:
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert f"USER {pod['securityContext']['runAsUser']}:" in container()
+    assert pod["automountServiceAccountToken"] is False
+    assert inside["securityContext"] == {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
-    assert set(container_of_pod()["resources"]) == {"requests", "limits"}
-    assert documents()["NetworkPolicy"]["spec"]["egress"] == []
+    assert set(inside["resources"]) == {"requests", "limits"}
+    assert documents["NetworkPolicy"]["spec"]["egress"] == []
 
 
-def test_documents_speak_of_the_same_thing() -> None:
-    found = documents()
-    assert set(found) == {
-        "Deployment",
-        "Service",
-        "PodDisruptionBudget",
-        "HorizontalPodAutoscaler",
-        "NetworkPolicy",
-    }
-    labels = found["Deployment"]["spec"]["template"]["metadata"]["labels"]
-    assert (
-        found["Deployment"]["spec"]["selector"]["matchLabels"]
-        == labels
-        == found["Service"]["spec"]["selector"]
-    )
-    assert found["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"] == labels
-    assert found["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"] == labels
-    scaler = found["HorizontalPodAutoscaler"]["spec"]
-    assert scaler["scaleTargetRef"]["name"] == found["Deployment"]["metadata"]["name"]
-    assert scaler["minReplicas"] > found["PodDisruptionBudget"]["spec"]["minAvailable"]
-    assert [metric["resource"]["name"] for metric in scaler["metrics"]] == ["cpu"]
-    assert f"--allow-host={found['Service']['metadata']['name']}" in container_of_pod()["args"]
-    mounts = {mount["name"]: mount["mountPath"] for mount in container_of_pod()["volumeMounts"]}
-    assert f"--token-file={mounts['token']}/litotes-token" in container_of_pod()["args"]
-    assert {volume["name"] for volume in pod()["volumes"]} == set(mounts)
+def test_documents_speak_of_the_same_thing(
+    documents: dict[str, Any], pod: Any, inside: Any
+) -> None:
+    specs = {kind: one["spec"] for kind, one in documents.items()}
+    labels = specs["Deployment"]["template"]["metadata"]["labels"]
+    assert specs["Deployment"]["selector"]["matchLabels"] == labels == specs["Service"]["selector"]
+    assert specs["PodDisruptionBudget"]["selector"]["matchLabels"] == labels
+    assert specs["NetworkPolicy"]["podSelector"]["matchLabels"] == labels
+    scaler = specs["HorizontalPodAutoscaler"]
+    assert scaler["scaleTargetRef"]["name"] == documents["Deployment"]["metadata"]["name"]
+    assert scaler["minReplicas"] > specs["PodDisruptionBudget"]["minAvailable"]
+    assert f"--allow-host={documents['Service']['metadata']['name']}" in inside["args"]
+    mounts = {mount["name"]: mount["mountPath"] for mount in inside["volumeMounts"]}
+    assert f"--token-file={mounts['token']}/litotes-token" in inside["args"]
+    assert {volume["name"] for volume in pod["volumes"]} == set(mounts)
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd-analyze")
 def test_the_unit_exposes_little() -> None:
-    command = [
-        "systemd-analyze",
-        "security",
-        "--offline=yes",
-        "--no-pager",
-        str(DEPLOY / "litotes.service"),
-    ]
+    command = ["systemd-analyze", "security", "--offline=yes", "--no-pager"]
+    command.append(str(DEPLOY / "litotes.service"))
     said = subprocess.run(command, capture_output=True, text=True)
     if "offline" in said.stderr or "Overall exposure" not in said.stdout:
         pytest.skip("this systemd-analyze cannot judge a file")

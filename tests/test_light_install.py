@@ -148,22 +148,14 @@ def done(
     return content | {"helps": helps, "used": used}
 
 
-def test_every_command_is_in_the_table() -> None:
+def test_every_command_works_or_names_the_extra(done: Mapping[str, Any]) -> None:
     assert set(LINES) == set(COMMANDS)
-
-
-@pytest.mark.parametrize("command", sorted(COMMANDS))
-def test_a_command_works_or_names_the_extra(command: str, done: Mapping[str, Any]) -> None:
-    shown = done["helps"][command]
-    assert shown["code"] == 0
-    assert f"litotes {command}" in shown["said"]
-    for (_, code, words), outcome in zip(LINES[command], done["used"][command], strict=True):
-        assert (outcome["code"], words in outcome["said"]) == (code, True), outcome
-        if words == TRAIN:
-            assert outcome["said"].count("\n") == 1, outcome
-
-
-def test_nothing_that_is_absent_was_imported(done: Mapping[str, Any]) -> None:
+    for command, shown in done["helps"].items():
+        assert (shown["code"], f"litotes {command}" in shown["said"]) == (0, True)
+        for (_, code, words), outcome in zip(LINES[command], done["used"][command], strict=True):
+            assert (outcome["code"], words in outcome["said"]) == (code, True), outcome
+            if words == TRAIN:
+                assert outcome["said"].count("\n") == 1, outcome
     assert done["imported"] == []
 
 
@@ -223,38 +215,24 @@ def test_occlusion_says_the_same_whoever_computes(
     assert asked.as_json()["layers_left_out"]
 
 
-def test_a_file_of_another_model_is_not_taken(
+def test_a_file_of_another_model_damaged_or_absent(
     light: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = open_model(BUILTIN)
-    monkeypatch.setenv(LIGHT_VARIABLE, str(tmp_path / "none"))
-    assert not has_export(folder)
     monkeypatch.setenv(LIGHT_VARIABLE, str(tmp_path))
+    assert not has_export(folder)
     for name in (FILE, NOTE):
         shutil.copy(light / name, tmp_path)
     assert has_export(folder)
-    note = json.loads((tmp_path / NOTE).read_text())
-    note["made_from"]["model.safetensors"] = "0" * 64
-    (tmp_path / NOTE).write_text(json.dumps(note))
-    assert not has_export(folder)
-
-
-def test_a_damaged_file_is_refused(
-    light: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(LIGHT_VARIABLE, str(tmp_path))
-    shutil.copy(light / NOTE, tmp_path)
     content = bytearray((light / FILE).read_bytes())
     content[len(content) // 2] ^= 1
     (tmp_path / FILE).write_bytes(content)
     with pytest.raises(UserError, match="another sha256"):
         Predictor.load(BUILTIN, device="cpu").predict(TEXTS)
-
-
-def test_without_the_file_and_without_torch_it_says_how_to_make_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(LIGHT_VARIABLE, str(tmp_path))
+    note = json.loads((tmp_path / NOTE).read_text())
+    note["made_from"]["model.safetensors"] = "0" * 64
+    (tmp_path / NOTE).write_text(json.dumps(note))
+    assert not has_export(folder)
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(UserError, match="make light"):
         Predictor.load(BUILTIN)

@@ -6,16 +6,13 @@ from __future__ import annotations
 
 import json
 import math
-from functools import partial
 from typing import Any
 
 import pytest
 
 from bench import probes
-from bench.limits import best_of
-from bench.lines import MOST_WRITTEN, BenchResult, Candidate, Line, time_lines
+from bench.lines import MOST_WRITTEN, BenchResult, Line
 from litotes.core.machine import n_cores
-from litotes.core.progress import ignore_progress
 
 
 def line(name: str, *ms: float, **more: object) -> Line:
@@ -30,15 +27,6 @@ def test_a_ratio_pairs_what_ran_in_the_same_round() -> None:
     assert bench.ratios(Line("group", "none", 1.0, 1.0, (1.0, 1.0, 1.0), against=("gone",))) == {}
 
 
-def test_a_share_of_the_limit_is_that_of_the_best_round() -> None:
-    limit = line("limit", 4.0, 2.0, 3.0, flops=100, against=())
-    worker = line("worker", 5.0, 5.0, 5.0, flops=50, limit="limit")
-    bench = BenchResult("worker", (worker, limit), {})
-    assert bench.share_of_limit(worker) == pytest.approx((50 / 5) / (100 / 2))
-    assert bench.share_of_limit(limit) is None
-    assert BenchResult("worker", (worker,), {}).share_of_limit(worker) is None
-
-
 def test_no_line_is_beyond_the_limit() -> None:
     limit = line("limit", 4.0, 2.0, 3.0, flops=100, against=())
     slow = line("slow", 9.0, 8.0, 10.0, flops=100, limit="limit")
@@ -48,19 +36,6 @@ def test_no_line_is_beyond_the_limit() -> None:
     bench = BenchResult("slow", (slow, swift, other, limit), {})
     assert bench.share_of_limit(swift) == pytest.approx((100 / 2) / (100 / 1))
     assert bench.share_of_limit(slow) == pytest.approx((100 / 9) / (100 / 1), abs=1e-4)
-
-
-def test_a_limit_is_the_best_of_all_probes() -> None:
-    tried = [
-        line("torch, small", 2.0, 2.0, flops=100),
-        line("onnxruntime, large", 9.0, 3.0, flops=300),
-        line("onnxruntime, small", 2.0, 1.5, flops=100),
-    ]
-    best = best_of("limit-int8", tried)
-    assert (best.name, best.shown_by) == ("limit-int8", "onnxruntime, large")
-    assert best.best_rate == max(probe.best_rate for probe in tried) == 100
-    written = Line.from_json(json.loads(json.dumps(best.as_json())))
-    assert (written.shown_by, written.best_rate) == (best.shown_by, best.best_rate)
 
 
 @pytest.mark.parametrize("make_probes", [probes.float32_probes, probes.int8_probes])
@@ -100,25 +75,3 @@ def test_json_has_the_spread_and_leaves_hundreds_of_rounds_out() -> None:
     assert Line.from_json(written["many"]).best_rate == many.best_rate
     assert "ms_all_rounds" not in written["many"]
     json.dumps(written)
-
-
-def test_the_first_round_is_heard_and_not_counted() -> None:
-    ran: list[str] = []
-    heard: dict[str, object] = {}
-
-    def run(name: str, _: object) -> int:
-        ran.append(name)
-        return len(ran)
-
-    candidates = {name: Candidate(partial(run, name)) for name in ("a", "b")}
-    lines = time_lines(
-        "group",
-        candidates,
-        n_texts=1,
-        n_rounds=2,
-        watch=ignore_progress,
-        on_first=heard.__setitem__,
-    )
-    assert ran == ["a", "b", "b", "a", "a", "b"]
-    assert heard == {"a": 1, "b": 2}
-    assert all(len(one.ms_all_rounds) == 2 for one in lines)

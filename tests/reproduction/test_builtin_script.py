@@ -23,18 +23,11 @@ from reproduction.builtin import imitation
 from reproduction.builtin.__main__ import (
     AS_GOOD,
     BEFORE,
-    LAST_PASS,
-    MIXTURES,
-    STUDENTS,
-    TRAINED_ON,
     choose,
 )
 from reproduction.builtin.choice import (
     Leads,
-    _facts,
     choose_temperature,
-    draw_line,
-    is_harmless,
 )
 from reproduction.builtin.imitation import (
     TASKS,
@@ -44,15 +37,11 @@ from reproduction.builtin.imitation import (
     StudentJob,
     TeacherJob,
     answer,
-    batches_by_length,
-    chosen_places,
     imitated_shares,
     load_leads,
-    pad,
     run_student,
     run_teacher,
     save_answers,
-    soft_answers,
     text_set,
     train_padded,
 )
@@ -89,29 +78,6 @@ def test_only_the_teacher_that_has_not_seen_a_text_answers_it(out: Path) -> None
     assert found["sentiment"][:3].tolist() == pytest.approx(expected, abs=1e-3)
     # nothing is known of its sarcasm
     assert found["sarcasm"][1].item() == pytest.approx(sigmoid(1), abs=1e-3)
-
-
-def test_ears_count_for_the_sarcasm_of_older_texts_alone(out: Path) -> None:
-    taught = imitated_shares(ROWS, out, Student(0))
-    heard = imitated_shares(ROWS, out, Student(0, ears=1.0))
-    assert heard["sentiment"].equal(taught["sentiment"])
-    assert heard["sarcasm"][0] == taught["sarcasm"][0]
-    assert heard["sarcasm"][1].item() == pytest.approx(0.05)  # what is known of film reviews
-    assert heard["sarcasm"][2].item() == pytest.approx(0.5)
-
-
-def test_texts_are_read_as_often_as_a_student_says() -> None:
-    assert chosen_places(ROWS, Student(0)) == [0, 1, 2]
-    assert chosen_places(ROWS, Student(0, n_variants=0)) == [0, 1]
-    assert chosen_places(ROWS, Student(0, older=3)) == [0, 1, 2, 1, 2, 1, 2]
-
-
-def test_nothing_is_learned_of_what_is_not_known() -> None:
-    found = soft_answers({"sentiment": torch.tensor([0.25, float("nan"), 1.0])})
-    assert found.logits["sentiment"][0].exp().tolist() == pytest.approx([0.75, 0.25])
-    assert found.weights is not None
-    assert found.weights["sentiment"].tolist() == [1, 0, 1]
-    assert found.logits["sentiment"].isfinite().all()
 
 
 def tiny_model(tiny_folder: Path) -> Model:
@@ -163,23 +129,6 @@ def test_the_last_pass_changes_all_but_the_frozen(tiny_folder: Path) -> None:
     assert not any("embeddings" in name or ".blocks.0." in name for name in changed)
 
 
-def test_padding_and_batches_lose_no_text() -> None:
-    ids, live = pad([[5, 6, 7], [8]])
-    assert ids.tolist() == [[5, 6, 7], [8, 0, 0]]
-    assert live.tolist() == [[1, 1, 1], [1, 0, 0]]
-    lengths = [number % 7 + 1 for number in range(300)]
-    batches = list(batches_by_length(lengths, seed=0))
-    assert sorted(place for batch in batches for place in batch) == list(range(300))
-    assert batches != list(batches_by_length(lengths, seed=1))
-
-
-def test_mixtures_are_of_students_that_there_are() -> None:
-    known = {*STUDENTS, TRAINED_ON}
-    assert all(set(parts) <= known for parts in MIXTURES)
-    assert set(LAST_PASS.parts) <= set(STUDENTS)
-    assert len({student.seed for student in STUDENTS.values()}) == len(STUDENTS)
-
-
 def test_scores_of_many_lines_are_those_of_each() -> None:
     generator = np.random.default_rng(0)
     gold = generator.integers(0, 2, 50)
@@ -188,25 +137,6 @@ def test_scores_of_many_lines_are_those_of_each() -> None:
     found = Leads(lead, gold).scores(lines)
     for line, score in zip(lines, found, strict=True):
         assert score == pytest.approx(macro_f1(confusion(gold, lead > line, 2)))
-
-
-def test_the_line_lies_where_the_mean_over_sets_is_best() -> None:
-    generator = np.random.default_rng(1)
-    gold = np.arange(400) % 2
-    lead = np.where(gold == 1, 2.0, -1.0) + generator.normal(0, 0.3, 400)
-    assert draw_line({"one": Leads(lead, gold)}) == pytest.approx(0.5, abs=0.3)
-
-
-def test_a_large_set_counts_no_more_than_a_small_one() -> None:
-    """Ten times the same texts draw the line where they do once."""
-    generator = np.random.default_rng(2)
-    gold = np.arange(300) % 2
-    one = Leads(np.where(gold == 1, 1.0, -1.0) + generator.normal(0, 1, 300), gold)
-    other = Leads(np.where(gold == 1, 2.0, 0.0) + generator.normal(0, 1, 300), gold)
-    many = Leads(np.tile(other.lead, 10), np.tile(other.gold, 10))
-    assert draw_line({"a": one, "b": many}) == pytest.approx(
-        draw_line({"a": one, "b": other}), abs=0.25
-    )
 
 
 def test_the_temperature_is_that_of_the_sets_together() -> None:
@@ -223,36 +153,6 @@ def test_the_temperature_is_that_of_the_sets_together() -> None:
     assert both["one"].calibration_error(0.5, 2.0) < 0.01 < both["one"].calibration_error(0.5, 1.0)
     apart = {"one": drawn(20_000, 2.0), "other": drawn(20_000, 1.0)}
     assert 1 < choose_temperature(apart, 0.5) < 2
-
-
-def test_the_area_is_how_often_the_second_class_leads() -> None:
-    lead, gold = np.array([0.0, 1.0, 1.0, 2.0]), np.array([0, 0, 1, 1])
-    assert Leads(lead, gold).area() == pytest.approx(3.5 / 4)  # of four pairs one is even
-    assert Leads(-lead, gold).area() == pytest.approx(0.5 / 4)
-
-
-def found(reserved: float, elsewhere: float) -> dict[str, Any]:
-    scores = {"reserved, sarcasm": reserved, "other tweets, sarcasm": elsewhere}
-    return {"scores": scores, "mean": (reserved + elsewhere) / 2}
-
-
-def test_only_sets_of_another_kind_must_not_lose() -> None:
-    first = found(0.9, 0.6)["scores"]
-    assert is_harmless(found(0.1, 0.596)["scores"], first)
-    assert not is_harmless(found(0.95, 0.594)["scores"], first)
-
-
-def test_facts_do_not_tell_where_data_lay() -> None:
-    facts = {
-        "recipe": {"data": {"source": "vader:/a/b/vader + sampler", "avoid": ["x:/a/b/glue"]}},
-        "history": [1, 2],
-        "notes": ["kept", "Distilled from 6 teachers (/a/b/mpnet)."],
-    }
-    clean = _facts(facts, "a mixture")
-    assert clean == {
-        "recipe": {"data": {"source": "vader:data/vader + sampler", "avoid": ["x:data/glue"]}},
-        "notes": ["kept", "a mixture"],
-    }
 
 
 def test_of_those_that_are_as_good_the_larger_area_is_chosen() -> None:

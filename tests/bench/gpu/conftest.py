@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,10 +15,8 @@ from torch.nn import functional
 
 from bench.gpu.context import GpuBench
 from bench.gpu.opponents import AttendPacked, MakeAttention
-from bench.gpu.weightings import our_weightings
 from litotes.data.corpus import SENTIMENT
 from litotes.encoder import pretrained
-from litotes.encoder.attention.weighting import RowRule, Weighting
 from litotes.encoder.layout import Layout
 from litotes.model.checkpoint import Model, save_model
 from litotes.model.classifier import Classifier
@@ -66,51 +62,6 @@ def runtimes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int | None]]:
     inside = module("litotes.prediction.cuda_runtime", CudaRuntime=PlainRuntime)
     monkeypatch.setitem(sys.modules, "litotes.prediction.cuda_runtime", inside)
     return PlainRuntime.made
-
-
-@dataclass(frozen=True)
-class Packed:
-    query: Tensor
-    key: Tensor
-    value: Tensor
-    query_bounds: Tensor
-    key_bounds: Tensor
-    tiles: Any
-
-
-@dataclass(frozen=True)
-class Wanted:
-    importance: str = "none"
-    n_slots: int = 1
-
-
-@dataclass(frozen=True)
-class Attended:
-    mixed: Tensor
-
-
-@pytest.fixture
-def kernels(monkeypatch: pytest.MonkeyPatch) -> list[Wanted]:
-    """Our attention by its definition; gives what was wanted of it."""
-    asked: list[Wanted] = []
-    plain = {ours.rule(CPU).name: ours.plain for ours in our_weightings().values()}
-
-    def packed_attention(
-        packed: Packed, rule: RowRule, *, wanted: Wanted, dropout: float, seed: None
-    ) -> Attended:
-        asked.append(wanted)
-        bounds = packed.key_bounds.tolist()
-        own: Weighting = plain[rule.name]
-        mixed = []
-        for start, end in pairwise(bounds):
-            parts = (packed.query, packed.key, packed.value)
-            rows = [part[start:end].transpose(0, 1)[None] for part in parts]
-            mixed.append(own.to(rows[0].dtype).attend(*rows)[0].transpose(0, 1))
-        return Attended(torch.cat(mixed))
-
-    attention = module("attention", packed_attention=packed_attention, Packed=Packed, Wanted=Wanted)
-    monkeypatch.setitem(sys.modules, "litotes.kernels.attention", attention)
-    return asked
 
 
 @pytest.fixture(scope="module")

@@ -49,27 +49,6 @@ def test_errors_are_judged_by_their_precision_and_written_after_every_case(
     json.dumps(written)
 
 
-def test_an_error_that_is_no_number_is_missed(script: ModuleType) -> None:
-    checks = {"forward": lambda *_: float("nan")}
-    (entry,) = script.check_case("nan", None, checks, CPU, ["float32"])
-    assert not entry["is_met"]
-
-
-def test_cases_come_in_their_order(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(script, "check_by_name", lambda name, dtypes: [(name, *dtypes)])
-    assert list(script.in_workers(["b", "a"], ["float32"], 1)) == [
-        [("b", "float32")],
-        [("a", "float32")],
-    ]
-
-
 def test_tests_are_counted(script: ModuleType) -> None:
     shown = "F.s\nFAILED x\n1 failed, 12 passed, 3 skipped in 4.00s\n"
     assert script.count_tests(shown) == {"failed": 1, "passed": 12, "skipped": 3}
-
-
-def test_a_gpu_is_needed(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr("sys.argv", ["gpu_contracts.py"])
-    with pytest.raises(SystemExit, match="needs a CUDA device"):
-        script.main()

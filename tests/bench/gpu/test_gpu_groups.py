@@ -14,16 +14,13 @@ import pytest
 import torch
 
 from bench.gpu import classify as classify_module
-from bench.gpu import groups, opponents, training, training_heads
-from bench.gpu.classify import buckets, classify, differences, minilm, precision, strings
-from bench.gpu.context import GpuBench, quick, repeat_to
-from bench.gpu.groups import GpuReport, measure_gpu, require_gpu
-from bench.gpu.models import copy_to
+from bench.gpu import groups, opponents, training
+from bench.gpu.classify import buckets, classify, differences, minilm, precision
+from bench.gpu.context import GpuBench, repeat_to
+from bench.gpu.groups import measure_gpu
 from bench.gpu.turns import GpuGroup
 from bench.lines import BenchResult
-from litotes.core.errors import UserError
 from litotes.data.corpus import SENTIMENT
-from litotes.model.heads import HEADS
 
 Make = Callable[..., GpuBench]
 
@@ -43,24 +40,13 @@ def names(group: GpuGroup) -> list[str]:
 def test_classify_measures_ours_against_padding_and_packing(bench_with: Make) -> None:
     group = classify(bench_with(is_quick=False))
     assert not group.failed
-    assert names(group) == [
-        "hf-sdpa-padded-b64",
-        "hf-sdpa-padded-b256",
-        "hf-sdpa-padded-compiled-b64",
-        "hf-sdpa-padded-compiled-b256",
-        "naive-packed-b256",
-        "litotes-dense",
-        "litotes-pruned",
-        "litotes-cascade",
-    ]
+    padded = [f"hf-sdpa-padded-{kind}b{n}" for kind in ("", "compiled-") for n in (64, 256)]
+    ours = [f"litotes-{kind}" for kind in ("dense", "pruned", "cascade")]
+    assert names(group) == [*padded, "naive-packed-b256", *ours]
     lines = {line.name: line for line in group.result.lines}
     assert all(line.agreement == 1 for line in lines.values()), "each with its own model"
-    assert set(group.result.ratios(lines["litotes-pruned"])) == {
-        "hf-sdpa-padded-b256",
-        "hf-sdpa-padded-compiled-b256",
-        "naive-packed-b256",
-        "litotes-dense",
-    }
+    against = {padded[1], padded[3], "naive-packed-b256", "litotes-dense"}
+    assert set(group.result.ratios(lines["litotes-pruned"])) == against
     work = {name: line.flops or 0 for name, line in lines.items()}
     assert work["hf-sdpa-padded-b64"] > work["naive-packed-b256"] > work["litotes-dense"]
     assert work["litotes-dense"] > work["litotes-cascade"] > work["litotes-pruned"]
@@ -80,58 +66,25 @@ def test_a_line_without_its_library_is_left_out_and_one_that_fails_is_told(
     assert group.result.left_out == {"hf-sdpa-padded-b256": "transformers"}
 
 
-def test_every_bucket_has_its_dense_line(
-    bench_with: Make, runtimes: list[tuple[str, int | None]]
-) -> None:
-    group = buckets(bench_with())
-    kinds = ("dense", "pruned", "cascade")
-    assert names(group) == [f"litotes-{kind}-p{size}" for size in (64, 128) for kind in kinds]
-    assert runtimes == [("auto", size) for size in (64, 128) for _ in kinds]
-    lines = {line.name: line for line in group.result.lines}
-    assert set(group.result.ratios(lines["litotes-pruned-p128"])) == {"litotes-dense-p128"}
-
-
 def test_labels_are_counted_by_precision(
     bench_with: Make, runtimes: list[tuple[str, int | None]]
 ) -> None:
     group = precision(bench_with())
     assert not group.failed
     assert {name for name, _ in runtimes} == {"float32", "bfloat16", "float16"}
+    runtimes.clear()
+    by_bucket = buckets(bench_with())
+    kinds = ("dense", "pruned", "cascade")
+    assert names(by_bucket) == [f"litotes-{kind}-p{size}" for size in (64, 128) for kind in kinds]
+    assert runtimes == [("auto", size) for size in (64, 128) for _ in kinds]
     assert group.facts.keys() == set(names(group))
+    reference = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 2.0], [3.0, 0.0]], np.float32)
+    logits = np.array([[1.0, 0.0], [0.5, 0.25], [0.0, 2.0], [3.0, 0.0]], np.float32)
+    other = differences(logits, reference, {"sentiment": SENTIMENT})
+    assert (other["differing_per_1000"], other["largest_difference"]) == (250, 0.75)
     facts = group.facts["trained-bfloat16"]
     assert facts["differing_per_1000"] == 0
     assert facts["largest_difference"] < 1e-5 < facts["spread"]
-
-
-def test_times_are_kept_where_there_is_nothing_to_compare_labels_with(
-    bench_with: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bench = bench_with()
-    assert bench.small
-    monkeypatch.setattr(GpuBench, "reference", lambda self, model: fail(self))
-    group = minilm(bench)
-    assert "litotes-pruned" in names(group)
-    assert all(line.agreement is None for line in group.result.lines)
-    assert set(group.failed) == {"reference-dense", "reference-pruned", "reference-cascade"}
-    assert not precision(bench).facts
-
-
-def test_a_label_that_differs_counts() -> None:
-    reference = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 2.0], [3.0, 0.0]], np.float32)
-    logits = reference.copy()
-    logits[1] = [0.5, 0.25]
-    found = differences(logits, reference, {"sentiment": SENTIMENT})
-    assert found["differing_per_1000"] == 250
-    assert found["largest_difference"] == 0.75
-
-
-def test_strings_are_split_into_tokenizing_and_the_encoder(bench_with: Make) -> None:
-    group = strings(bench_with())
-    assert not group.failed
-    assert names(group)[0] == "tokenizing"
-    assert group.facts.keys() == {"large-strings", "minilm-strings"}
-    assert all(share > 0 for share in group.facts["large-strings"].values())
-    assert group.facts["large-strings"].keys() == {"tokenizing_share", "encoder_share"}
 
 
 @pytest.mark.slow
@@ -144,26 +97,6 @@ def test_training_compares_steps(bench_with: Make, monkeypatch: pytest.MonkeyPat
     lines = {line.name: line for line in group.result.lines}
     assert set(group.result.ratios(lines["litotes-pruned"])) == {"hf-padded", "litotes-dense"}
     assert group.result.ms_of == "a batch of 4"
-
-
-@pytest.mark.slow
-def test_our_steps_teach(bench_with: Make) -> None:
-    bench = bench_with()
-    classifier = copy_to(bench.small["dense"], bench.device).classifier.eval()
-    act = training.our_steps(classifier, [bench.pieces[:4]], bench.device)
-    losses = [float(act(None)) for _ in range(200)]
-    assert losses[-1] < 0.5 * losses[0]
-
-
-@pytest.mark.slow
-def test_every_head_trains_dense_and_pruned(bench_with: Make) -> None:
-    group = training_heads.training_heads(bench_with())
-    assert not group.failed
-    assert names(group) == [f"{kind}-{head}" for head in HEADS for kind in ("dense", "cascade")]
-    lines = {line.name: line for line in group.result.lines}
-    assert set(group.result.ratios(lines["cascade-bilstm"])) == {"dense-bilstm"}
-    assert set(group.result.ratios(lines["dense-bilstm"])) == {"dense-linear"}
-    assert group.result.ms_of == "a batch of 8"
 
 
 def group_of(*lines: str) -> Callable[[GpuBench], GpuGroup]:
@@ -207,6 +140,7 @@ def test_a_run_hands_on_what_it_has_after_every_group(
         "failed": {"b": "broke"},
         "facts": {"a": {"number": 2.0}},
     }
+    assert (repeat_to(("a", "b"), 5), repeat_to(("a",), 1)) == (("a", "b", "a", "b", "a"), ("a",))
     assert report.failed == {
         "one: b": "broke",
         "two: whole group": "RuntimeError: out of memory",
@@ -217,21 +151,3 @@ def test_a_run_hands_on_what_it_has_after_every_group(
     assert content["machine"]["torch"]
     assert "one: 1 lines, 1 failed" in notes
     assert str(bench.encoder) not in json.dumps(content)
-
-
-def test_every_group_is_one_of_the_table() -> None:
-    assert list(groups.GROUPS)[:3] == ["classify", "training", "weightings"]
-    assert isinstance(GpuReport({}, 0, {}, {}).failed, dict)
-
-
-def test_a_machine_without_a_gpu_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(UserError, match="needs a CUDA device"):
-        require_gpu()
-
-
-def test_few_texts_are_repeated_and_a_first_look_is_short(bench_with: Make) -> None:
-    assert repeat_to(("a", "b"), 5) == ("a", "b", "a", "b", "a")
-    assert repeat_to(("a", "b"), 1) == ("a", "b")
-    short = quick(bench_with(is_quick=False, n_rounds=5))
-    assert (short.n_rounds, short.buckets, short.is_quick) == (1, (64,), True)
