@@ -155,11 +155,10 @@ def run_kernels(
     device, n_texts = inputs.stacked.device, len(case.lengths)
     bounds = torch.tensor(inputs.bounds, dtype=torch.int32, device=device)
     query, key, value = inputs.stacked.unbind(1)
-    query_bounds, n_queries, key_tiles, stacked = bounds, case.lengths, None, inputs.stacked
+    query_bounds, n_queries, stacked = bounds, case.lengths, inputs.stacked
     if inputs.query is not None:
         query, n_queries = inputs.query, [1] * n_texts
         query_bounds = torch.arange(n_texts + 1, dtype=torch.int32, device=device)
-        key_tiles = tiles_of(case.lengths, case.lengths, device)
         stacked = None
     alive = None if case.alive is None else torch.tensor(case.alive, device=device)
     shift = rule.block - 1
@@ -173,7 +172,6 @@ def run_kernels(
         dropout=dropout,
         seed=seed,
         stacked=stacked,
-        key_tiles=key_tiles,
     )
 
 

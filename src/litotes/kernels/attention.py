@@ -18,12 +18,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from litotes.encoder.attention.weighting import LONGEST, RowRule
-from litotes.kernels.backward_kernels import (
-    key_value_gradient,
-    query_gradient,
-    walk_for_keys,
-    walk_for_queries,
-)
+from litotes.kernels.backward_kernels import query_gradient, walk_for_keys, walk_for_queries
 from litotes.kernels.forward_kernels import attend_tile, walk_keys
 from litotes.kernels.long_rows import attend_pairs
 from litotes.kernels.tiles import Shape, Tiles
@@ -57,16 +52,10 @@ MOST_PAIRS = 2**13
 registers together. Beyond that they no longer fit (ptxas, sm_90); with more than these two, half.
 """
 
-WIDE_BLOCK = 2**14
-"""Bytes of a block of keys: two sums of its shape lie in registers."""
-
 WALKS_BEYOND = 64
 """The gradients of longer texts are walked, shorter ones lie on the chip whole. LONGEST: none is
 walked.
 """
-
-WIDEST = 128
-"""Of an attention head: two sums of so many columns fit the registers beside all else."""
 
 EVEN = 128
 """Each text's rows are filled up to a multiple of it: no block of queries is larger."""
@@ -157,7 +146,6 @@ def packed_attention(
     dropout: float = 0.0,
     seed: Tensor | None = None,
     stacked: Tensor | None = None,
-    key_tiles: Sequence[Tiles] | None = None,
 ) -> Attended:
     """Differentiable in query, key, value, α and the bias; what besides `mixed` comes out is not.
 
@@ -165,7 +153,6 @@ def packed_attention(
     again and has to find the same.
     stacked: what query, key and value are slices of, (piece, 3, attention_head, head_width), or key
     and value, (piece, 2, …): its gradient is then written in one piece.
-    key_tiles: tiles of the keys, where the queries are others than the keys.
     """
     by_bucket = None if packed.bias is None else packed.bias.by_bucket
     sources: tuple[Tensor, ...] = packed.query, packed.key, packed.value
@@ -178,8 +165,8 @@ def packed_attention(
     # autograd saves these itself, and may change where they lie
     told = {name: value for name, value in told.items() if name not in LEARNED}
     wanted = replace(wanted, row_numbers=True)
-    tiles = (packed.tiles, packed.tiles if key_tiles is None else key_tiles)
-    return Attended(*_PackedAttention.apply(told, wanted, tiles, rule.alpha, by_bucket, *sources))
+    out = _PackedAttention.apply(told, wanted, packed.tiles, rule.alpha, by_bucket, *sources)
+    return Attended(*out)
 
 
 def attend(
@@ -220,8 +207,6 @@ def _attend(told: Told, wanted: Wanted, all_tiles: Sequence[Tiles]) -> Attended:
         "n_slots": wanted.n_slots,
         "missing": CLOSE[dtype],
         "IMPORTANCE": wanted.importance,
-        "WITH_HEAD_SIZE": wanted.head_size,
-        "WITH_ROW_NUMBERS": wanted.row_numbers,
     }
     for tiles in all_tiles:
         kernel, own = _forward_kernel(tiles.shape, told)
@@ -246,7 +231,7 @@ def _forward_kernel(shape: Shape, told: Told) -> tuple[Any, Told]:
         "PART": shape.block,
         "amiss": AMISS[query.dtype],
         # a gradient has products that are not rounded, whose weights the row's numbers should fit
-        "CENTRED": told["WITH_ROW_NUMBERS"],
+        "CENTRED": told["ROW_NUMBERS"] is not None,
         "PRODUCTS": on_hopper,
         "TOGETHER": PAIRS_TOGETHER if on_hopper else 1,
     }
@@ -264,9 +249,6 @@ def _arguments(packed: Packed, rule: RowRule, dropout: float, seed: Tensor | Non
         "QUERY": query,
         "KEY": key,
         "VALUE": value,
-        "query_stride": query.stride(0),
-        "key_stride": key.stride(0),
-        "value_stride": value.stride(0),
         "QUERY_BOUNDS": packed.query_bounds,
         "KEY_BOUNDS": packed.key_bounds,
         "ALPHA": rule.alpha,
@@ -288,24 +270,28 @@ def _arguments(packed: Packed, rule: RowRule, dropout: float, seed: Tensor | Non
         "RULE": rule.name,
         "CHOOSES": rule.chooses,
         "PRECISE": query.dtype == torch.float32,
-        "WITH_BIAS": bias is not None,
-        "WITH_ALIVE": packed.alive is not None,
         "WITH_DROPOUT": dropout > 0,
     }
 
 
 def _launch(kernel: Any, n_programs: int, told: Told, **own: Any) -> None:
-    """A program for each attention head of each of so many parts, told what the kernel asks for."""
+    """A program for each attention head of each of so many parts, told what the kernel asks for.
+
+    Of a tensor X that it is told, a kernel may ask for x_stride and whether it is there, WITH_X.
+    """
     if n_programs == 0:
         return
-    # where there is no tensor the kernel is told some other, which it never reads
-    nothing = told["KEY_BOUNDS"]
-    asked = {
-        name: nothing if told[name] is None else told[name]
-        for name in kernel.arg_names
-        if name in told and name not in own
-    }
-    kernel[(n_programs, told["N_HEADS"])](**asked, **own)
+    told, asked = told | own, {}
+    for name in kernel.arg_names:
+        if name in told:
+            # where there is no tensor the kernel is told some other, which it never reads
+            asked[name] = told["KEY_BOUNDS"] if told[name] is None else told[name]
+        elif name.startswith("WITH_"):
+            asked[name] = told[name.removeprefix("WITH_")] is not None
+        else:
+            asked[name] = told[name.removesuffix("_stride").upper()].stride(0)
+    options = {name: value for name, value in own.items() if name not in asked}
+    kernel[(n_programs, told["N_HEADS"])](**asked, **options)
 
 
 def whole_width(head_width: int) -> int:
@@ -335,13 +321,13 @@ class _PackedAttention(torch.autograd.Function):
         ctx: Any,
         told: Told,
         wanted: Wanted,
-        tiles: tuple[Sequence[Tiles], Sequence[Tiles]],
+        tiles: Sequence[Tiles],
         alpha: Tensor | None,
         by_bucket: Tensor | None,
         *sources: Tensor,
     ) -> tuple[Tensor | None, ...]:
         learned = (*_split(sources), alpha, by_bucket)
-        out = _attend(told | dict(zip(LEARNED, learned, strict=True)), wanted, tiles[0])
+        out = _attend(told | dict(zip(LEARNED, learned, strict=True)), wanted, tiles)
         ctx.told, ctx.tiles = told, tiles
         ctx.save_for_backward(out.mixed, out.row_numbers, out.chosen, alpha, by_bucket, *sources)
         ctx.set_materialize_grads(False)
@@ -365,18 +351,13 @@ class _PackedAttention(torch.autograd.Function):
             "MIXED": mixed,
             "TO_MIXED": to_mixed.contiguous(),
             "ROW_NUMBERS": row_numbers,
-            "ROW_MEAN": torch.zeros_like(row_numbers[0]),  # (attention_head, piece)
             "CHOSEN": chosen,
             "TO_QUERY": to_query,
             "TO_KEY": to_key,
             "TO_VALUE": to_value,
             "TO_ALPHA": to_alpha,
-            "to_query_stride": to_query.stride(0),
-            "to_key_stride": to_key.stride(0),
-            "to_value_stride": to_value.stride(0),
-            "WITH_ALPHA": to_alpha is not None,
         }
-        to_bias = _pull_back(told, *ctx.tiles)
+        to_bias = _pull_back(told, ctx.tiles)
         # (attention_head,)
         by_head = None if to_alpha is None else to_alpha.sum(1).to(alpha.dtype)
         return (None, None, None, by_head, to_bias, *to_sources)
@@ -390,30 +371,34 @@ def _split(sources: Sequence[Tensor]) -> list[Tensor]:
     return parts
 
 
-def _pull_back(
-    told: Told, query_tiles: Sequence[Tiles], key_tiles: Sequence[Tiles]
-) -> Tensor | None:
+def _pull_back(told: Told, all_tiles: Sequence[Tiles]) -> Tensor | None:
     """Writes the gradients; gives that of the bias, (bucket, attention_head), if any.
 
     Tiles of different shapes have different texts: the order of the launches does not matter.
     """
-    to_bias = None if told["BIAS"] is None else torch.zeros_like(told["BIAS"])
-    walked, whole = [0], [0]
-    for tiles in query_tiles:
-        if len(tiles.numbers) == 0:
-            continue
-        if _walks_back(tiles.shape, told):
-            walked.append(tiles.shape.span)
-            continue
-        whole.append(tiles.shape.span)
-        by_bucket = _pull_queries(told, tiles)
-        if to_bias is not None and by_bucket is not None:
-            to_bias = to_bias + by_bucket.sum(0).T
-    for tiles in key_tiles:
-        if not _walks_back(tiles.shape, told):
-            _pull_keys(told, tiles)
-    if max(walked):
-        _walk_back(told, max(walked), n_shorter=max(whole))
+    (n_pieces, n_heads, _), chosen = told["QUERY"].shape, told["CHOSEN"]
+    n_texts, to_bias = len(told["KEY_BOUNDS"]) - 1, None
+    n_lines = (n_pieces // EVEN + n_texts + 1) * EVEN
+    # from queries to keys (`walk_for_queries` says what)
+    told = told | {
+        "LINES": told["ROW_NUMBERS"].new_zeros(n_heads, 3, n_lines),
+        "TURNED": None if chosen is None else chosen.new_empty(n_heads, LONGEST // 32, n_lines),
+        "n_lines": n_lines,
+        "EVEN": EVEN,
+    }
+    used = [tiles for tiles in all_tiles if len(tiles.numbers)]
+    whole = [tiles for tiles in used if not _walks_back(tiles.shape, told)]
+    for tiles in whole:
+        by_program = _pull_queries(told, tiles)
+        if by_program is not None:
+            by_bucket = by_program.sum(0).T
+            to_bias = by_bucket if to_bias is None else to_bias + by_bucket
+    longest = max((tiles.shape.span for tiles in used), default=0)
+    if len(whole) < len(used):
+        told["n_shorter"] = max((tiles.shape.span for tiles in whole), default=0)
+        _walk(walk_for_queries, told, _blocks(BY_QUERY, told, longest), longest, held="ROWS", step="KEYS")
+    if used:
+        _walk(walk_for_keys, told, _blocks(BY_KEY, told, longest), longest, held="KEYS", step="QUERIES")
     return to_bias
 
 
@@ -437,59 +422,37 @@ def _pull_queries(told: Told, tiles: Tiles) -> Tensor | None:
     return to_bias
 
 
-def _pull_keys(told: Told, tiles: Tiles) -> None:
-    shape, bytes_each, width = tiles.shape, told["QUERY"].element_size(), told["WIDTH"]
-    n_keys = min(128 // bytes_each, shape.span, max(16, WIDE_BLOCK // (width * bytes_each)))
-    is_single = told["PRECISE"]
-    has_more = told["WITH_BIAS"] or told["WITH_DROPOUT"] or is_single
-    _launch(
-        key_value_gradient, len(tiles.numbers) * -(-shape.rows // n_keys), told,
-        TILES=tiles.numbers, TILE_ROWS=shape.rows, KEYS=n_keys, QUERIES=n_keys,
-        num_warps=8 if n_keys * width > 2**12 or has_more else 4,
-        num_stages=1 if is_single else 2,
-    )  # fmt: skip
-
-
 def _walks_back(shape: Shape, told: Told) -> bool:
-    """Whether the gradient of this shape's texts is walked. A bias is not: its own gradient adds
-    up by bucket what each pair pulls, and that is known after a walk only.
+    """Whether queries of this shape's texts walk. A bias's do not: its own gradient adds up by
+    bucket what each pair pulls, and that is known after a walk only.
     """
     return (
         shape.span > WALKS_BEYOND
         and not told["PRECISE"]
-        and told["HEAD_WIDTH"] <= WIDEST
-        and not told["WITH_BIAS"]
+        and told["BIAS"] is None
         and told["QUERY_BOUNDS"] is told["KEY_BOUNDS"]
     )
 
 
-def _walk_back(told: Told, longest: int, *, n_shorter: int) -> None:
-    """Writes the gradients of all texts whose shape `_walks_back`, each walk in one launch.
+def _blocks(blocks: Blocks, told: Told, longest: int) -> Blocks:
+    """The blocks for these numbers, from those for half precision and up to 64 columns."""
+    if told["PRECISE"]:
+        return Blocks(32, 32, 8, 1)
+    if told["HEAD_WIDTH"] > 64:
+        # twice the columns leave room for half the pairs
+        blocks = replace(blocks, step=max(32, blocks.step // 2), most_registers=None)
+    # a bias is looked up for every pair; of short texts there is nothing to load ahead
+    if told["BIAS"] is not None or (longest <= WALKS_BEYOND and told["WITH_DROPOUT"]):
+        return replace(blocks, n_warps=8, n_stages=2, most_registers=None)
+    return replace(blocks, most_registers=None) if told["WITH_DROPOUT"] else blocks
 
-    longest: of their spans; n_shorter: that of the longest texts whose gradient is not walked.
-    """
-    n_pieces, n_heads, head_width = told["QUERY"].shape
-    n_texts, chosen = len(told["KEY_BOUNDS"]) - 1, told["CHOSEN"]
-    n_lines = (n_pieces // EVEN + n_texts + 1) * EVEN
-    # from one walk to the other (`walk_for_queries` says what)
-    told = told | {
-        "LINES": told["ROW_NUMBERS"].new_zeros(n_heads, 3, n_lines),
-        "TURNED": None if chosen is None else chosen.new_empty(n_heads, LONGEST // 32, n_lines),
-        "n_lines": n_lines,
-        "n_shorter": n_shorter,
-        "EVEN": EVEN,
-    }
-    for kernel, blocks, held, step in (
-        (walk_for_queries, BY_QUERY, "ROWS", "KEYS"),
-        (walk_for_keys, BY_KEY, "KEYS", "QUERIES"),
-    ):
-        wide, most_registers = head_width > 64, blocks.most_registers
-        n_blocks = -(-longest // blocks.held)
-        # twice the columns leave room for half the pairs; they, or random numbers, need registers
-        n_step = max(32, blocks.step // 2) if wide else blocks.step
-        own = {held: blocks.held, step: n_step, "n_blocks": n_blocks}
-        _launch(
-            kernel, n_texts * n_blocks, told, **own,
-            num_warps=blocks.n_warps, num_stages=blocks.n_stages,
-            maxnreg=None if wide or told["WITH_DROPOUT"] else most_registers,
-        )  # fmt: skip
+
+def _walk(kernel: Any, told: Told, blocks: Blocks, longest: int, *, held: str, step: str) -> None:
+    """One launch for texts of up to so many pieces. held, step: what the kernel calls the rows."""
+    n_blocks = -(-longest // blocks.held)
+    n_texts = len(told["KEY_BOUNDS"]) - 1
+    sizes = {held: blocks.held, step: blocks.step, "n_blocks": n_blocks}
+    _launch(
+        kernel, n_texts * n_blocks, told, **sizes,
+        num_warps=blocks.n_warps, num_stages=blocks.n_stages, maxnreg=blocks.most_registers,
+    )  # fmt: skip

@@ -6,22 +6,26 @@ import triton
 import triton.language as tl
 
 from litotes.kernels.forward_kernels import (
+    after_dropout,
+    as_words,
     distance_bias,
-    keeps_weight,
+    is_removed,
     load_rows,
+    load_turned,
     product,
-    store_mixed,
+    store_chosen,
     store_nothing,
     store_received,
     store_row_numbers,
-    sum_of_squares,
+    store_rows,
+    text_at,
 )
 from litotes.kernels.pairs import (
     N_PAIRS,
+    compared,
     exact_reach,
-    first_as,
-    first_of,
     for_all,
+    half_of,
     kept_reach,
     larger,
     minus,
@@ -35,41 +39,34 @@ from litotes.kernels.pairs import (
     rounded,
     row_best,
     row_sums,
-    second_as,
-    second_of,
     squares_reach,
-    store_kept,
     times,
     without_late,
 )
-from litotes.kernels.rules import LOG2_E, largest, quick_log2
+from litotes.kernels.rules import LOG2_E, beta_of, largest, quick_log2
 
 
 @triton.jit
-def part_affinities(start, walk, N_HEADS, HEAD_WIDTH, PART, FARTHEST, WITH_BIAS):
+def part_affinities(start, walk, N_HEADS, HEAD_WIDTH, PART, WITH_BIAS):
     """With the bias, and −∞ where there is no key, (query, PART). walk: as in `block_affinities`"""
-    query, query_number, query_live, KEY, ORIGIN, BUCKETS, BIAS = walk[:7]
-    key_start, n_keys, key_stride, head, scale = walk[7:]
+    query, query_piece, query_live, KEY, distance, key_start, n_keys, key_stride, scale = walk
     number = tl.arange(0, PART)
-    live = number < n_keys - start
-    key_place = key_start + start + number
-    column = tl.arange(0, query.shape[1])[:, None]
-    key_rows = KEY + key_place.to(tl.int64) * key_stride + head * HEAD_WIDTH
-    key = tl.load(key_rows[None, :] + column, mask=live[None, :] & (column < HEAD_WIDTH), other=0.0)
+    live, key_place = number < n_keys - start, key_start + start + number
+    key_rows = KEY + key_place.to(tl.int64) * key_stride
+    key = load_turned(key_rows, live, HEAD_WIDTH, query.shape[1])
     # a key that is not there is 0, and so is its product: what is added says that it is not there
     nothing = tl.where(live, 0.0, -float("inf"))[None, :]
     affinity = product(query, key, False) * scale + nothing
     if WITH_BIAS:
-        bias, _ = distance_bias(
-            ORIGIN, BUCKETS, BIAS, key_start + query_number[:, None], key_place[None, :],
-            query_live[:, None], live[None, :], head, N_HEADS, FARTHEST)  # fmt: skip
+        bias, _ = distance_bias(distance, query_piece[:, None], key_place[None, :],
+                                query_live[:, None], live[None, :], N_HEADS)  # fmt: skip
         affinity += bias
     return affinity
 
 
 @triton.jit
 def gather_pairs(
-    walk, N_HEADS, HEAD_WIDTH, ROWS, PART, FARTHEST, WITH_BIAS, CENTRED, PRODUCTS, TOGETHER
+    walk, N_HEADS, HEAD_WIDTH, ROWS, PART, WITH_BIAS, CENTRED, PRODUCTS, TOGETHER
 ):  # fmt: skip
     """Each row's best affinity, and how far all keys are behind it, as pairs.
 
@@ -78,7 +75,7 @@ def gather_pairs(
     """
     about = tl.zeros([ROWS], tl.float32)
     if CENTRED:
-        some = part_affinities(0, walk, N_HEADS, HEAD_WIDTH, PART, FARTHEST, WITH_BIAS)
+        some = part_affinities(0, walk, N_HEADS, HEAD_WIDTH, PART, WITH_BIAS)
         about = tl.max(some, 1)
     pairs_0 = tl.zeros([ROWS, PART], tl.int32)
     pairs_1 = tl.zeros([ROWS, PART], tl.int32)
@@ -89,8 +86,8 @@ def gather_pairs(
     for start in tl.range(
         0, 2 * N_PAIRS * PART, 2 * PART, num_stages=N_AHEAD, loop_unroll_factor=TOGETHER
     ):
-        first = part_affinities(start, walk, N_HEADS, HEAD_WIDTH, PART, FARTHEST, WITH_BIAS)
-        second = part_affinities(start + PART, walk, N_HEADS, HEAD_WIDTH, PART, FARTHEST, WITH_BIAS)
+        first = part_affinities(start, walk, N_HEADS, HEAD_WIDTH, PART, WITH_BIAS)
+        second = part_affinities(start + PART, walk, N_HEADS, HEAD_WIDTH, PART, WITH_BIAS)
         pairs_0, pairs_1, pairs_2 = moved(pairs_1), moved(pairs_2), moved(pairs_3)
         if CENTRED:
             first, second = first - about[:, None], second - about[:, None]
@@ -112,6 +109,17 @@ def gather_pairs(
 
 
 @triton.jit
+def store_kept(CHOSEN, row, behind, reach, query_live, PART, FARTHEST):
+    """The kept keys as bits: `behind` is without late ones."""
+    at = minus(reach)
+    for part in tl.static_range(N_PAIRS):
+        kept = compared(behind[part], at, "ge") >> 10  # of the bits of 1 the lowest
+        for half in tl.static_range(2):
+            words = as_words((kept >> (16 * half)) & 1)
+            store_chosen(CHOSEN, row, words, query_live, FARTHEST, (2 * part + half) * PART // 32)
+
+
+@triton.jit
 def find_reach(
     behind, beta, KEPT, CHOSEN, row, query_live, n_keys, missing, ROWS, PART, FARTHEST, RULE,
     WITH_ROW_NUMBERS, PRODUCTS,
@@ -129,7 +137,7 @@ def find_reach(
         if largest(n_reached) > n_kept:
             behind = without_late(behind, reach, n_kept - n_nearer, ROWS, PART, PRODUCTS)
         if WITH_ROW_NUMBERS:
-            store_kept(CHOSEN, row, behind, reach, query_live, ROWS, PART, FARTHEST)
+            store_kept(CHOSEN, row, behind, reach, query_live, PART, FARTHEST)
     return reach, behind
 
 
@@ -150,33 +158,15 @@ def prepared(pairs, reach, RULE):
 def weigh_half(ready, half, reach, beta, RULE, TYPE):
     """The weights of one key of each pair, not yet divided by their sum. TYPE: of the values."""
     if RULE == "squares":
-        weights = first_as(ready, TYPE) if half == 0 else second_as(ready, TYPE)
+        weights = half_of(ready, half, TYPE)
+    elif RULE == "powers":
+        # v^β: v = max(1 + behind / reach, 0), where NaN stays
+        inside = 1.0 + half_of(ready, half) * (1.0 / reach)[:, None]
+        inside = tl.maximum(inside, 0.0, propagate_nan=tl.PropagateNan.ALL)
+        # of nothing the logarithm is −∞, and its power 0 again
+        weights = tl.exp2(beta * quick_log2(inside))
     else:
-        behind = first_of(ready) if half == 0 else second_of(ready)
-        if RULE == "powers":
-            weights = power_of_inside(behind, (1.0 / reach)[:, None], beta)
-        else:
-            weights = tl.exp2(behind * LOG2_E)
-    return weights
-
-
-@triton.jit
-def power_of_inside(behind, shrink, beta):
-    """v^β: v = max(1 + behind × shrink, 0). NaN stays."""
-    inside = tl.maximum(1.0 + behind * shrink, 0.0, propagate_nan=tl.PropagateNan.ALL)
-    # of nothing the logarithm is −∞, and its power 0 again
-    return tl.exp2(beta * quick_log2(inside))
-
-
-@triton.jit
-def without_dropped(
-    weights, SEED, query_place, first_key, head, dropout, N_HEADS, PART, WITH_DROPOUT,
-):  # fmt: skip
-    """The weights that dropout leaves, not yet divided by the share it leaves."""
-    if WITH_DROPOUT:
-        key_number = first_key + tl.arange(0, PART)
-        kept = keeps_weight(SEED, query_place[:, None], key_number[None, :], head, dropout, N_HEADS)
-        weights = tl.where(kept, weights, 0.0)
+        weights = tl.exp2(half_of(ready, half) * LOG2_E)
     return weights
 
 
@@ -199,20 +189,20 @@ def mix_pairs(
     ):
         number = tl.arange(0, PART)
         value_rows = VALUE + (key_start + start + number).to(tl.int64) * value_stride
-        value = load_rows(value_rows, number < n_keys - start, head, HEAD_WIDTH, WIDTH)
+        value = load_rows(value_rows, number < n_keys - start, HEAD_WIDTH, WIDTH)
         value_second = load_rows(value_rows + PART * value_stride, number < n_keys - start - PART,
-                                 head, HEAD_WIDTH, WIDTH)  # fmt: skip
+                                 HEAD_WIDTH, WIDTH)  # fmt: skip
         ready = prepared(pairs_0, reach, RULE)
         weights = weigh_half(ready, 0, reach, beta, RULE, value.dtype)
         total += row_sums(ready, PRODUCTS) if RULE == "squares" else tl.sum(weights, 1)
-        weights = without_dropped(weights, SEED, query_place, start, head, dropout,
-                                  N_HEADS, PART, WITH_DROPOUT)  # fmt: skip
+        weights = after_dropout(weights, SEED, query_place, start + number, head, dropout,
+                                N_HEADS, WITH_DROPOUT, False)  # fmt: skip
         mixed = product(weights.to(value.dtype), value, False, mixed)
         weights = weigh_half(ready, 1, reach, beta, RULE, value.dtype)
         if RULE != "squares":
             total += tl.sum(weights, 1)
-        weights = without_dropped(weights, SEED, query_place, start + PART, head, dropout,
-                                  N_HEADS, PART, WITH_DROPOUT)  # fmt: skip
+        weights = after_dropout(weights, SEED, query_place, start + PART + number, head, dropout,
+                                N_HEADS, WITH_DROPOUT, False)  # fmt: skip
         mixed = product(weights.to(value.dtype), value_second, False, mixed)
         before = pairs_0
         pairs_0, pairs_1, pairs_2 = moved(pairs_1), moved(pairs_2), moved(pairs_3)
@@ -245,7 +235,7 @@ def mix_exactly(
 @triton.jit
 def store_all_received(
     to_received, behind, reach, beta, inverse, VALUE, key_start, n_keys, value_stride,
-    query_live, head, HEAD_WIDTH, WIDTH, ROWS, PART, RULE, IMPORTANCE,
+    query_live, HEAD_WIDTH, WIDTH, PART, RULE, IMPORTANCE,
 ):  # fmt: skip
     """What each key received, as in `attend_tile`."""
     for part in tl.static_range(N_PAIRS):
@@ -254,25 +244,11 @@ def store_all_received(
             weights = weigh_half(ready, half, reach, beta, RULE, tl.float32) * inverse[:, None]
             key_number = (2 * part + half) * PART + tl.arange(0, PART)
             key_live = key_number < n_keys
-            squares = tl.zeros([PART], tl.float32)
-            if IMPORTANCE == "value":
-                value_rows = VALUE + (key_start + key_number).to(tl.int64) * value_stride
-                squares = sum_of_squares(load_rows(value_rows, key_live, head, HEAD_WIDTH, WIDTH))
-            store_received(to_received + key_number, weights, query_live.to(tl.float32), squares,
-                           key_live, IMPORTANCE, False)  # fmt: skip
-
-
-@triton.jit
-def store_removed(
-    MIXED, to_received, to_size, query_far, query_live, n_keys, head, N_HEADS, HEAD_WIDTH,
-    WIDTH, ROWS, PART, IMPORTANCE, WITH_HEAD_SIZE,
-):  # fmt: skip
-    """What a removed attention head gives."""
-    key_number = tl.arange(0, 2 * N_PAIRS * PART)
-    mixed_rows = MIXED + query_far * (N_HEADS * HEAD_WIDTH)
-    store_nothing(mixed_rows, to_received + key_number, to_size, query_live, key_number < n_keys,
-                  head, HEAD_WIDTH, WIDTH, ROWS, 2 * N_PAIRS * PART, IMPORTANCE,
-                  WITH_HEAD_SIZE)  # fmt: skip
+            value_rows = VALUE + (key_start + key_number).to(tl.int64) * value_stride
+            value = load_rows(value_rows, key_live, HEAD_WIDTH, WIDTH)
+            store_received(to_received + key_number, weights, query_live.to(tl.float32), value,
+                           value_rows, key_live, HEAD_WIDTH, WIDTH, IMPORTANCE,
+                           False)  # fmt: skip
 
 
 @triton.jit(do_not_specialize=["n_slots_apart", "n_rows_apart", "n_slots"])
@@ -296,30 +272,34 @@ def attend_pairs(
     text, slot = tl.load(TILES + 2 * tile), tl.load(TILES + 2 * tile + 1)
     if text < 0:
         return
-    query_start, key_start = tl.load(QUERY_BOUNDS + text), tl.load(KEY_BOUNDS + text)
-    n_queries = tl.load(QUERY_BOUNDS + text + 1) - query_start
-    n_keys = tl.load(KEY_BOUNDS + text + 1) - key_start
+    query_start, n_queries = text_at(QUERY_BOUNDS, text)
+    key_start, n_keys = text_at(KEY_BOUNDS, text)
     query_number = slot * ROWS + tl.arange(0, ROWS)
     query_live, query_place = query_number < n_queries, query_start + query_number
-    query_far = query_place.to(tl.int64)
+    query_far, column = query_place.to(tl.int64), head * HEAD_WIDTH
+    query_rows = QUERY + column + query_far * query_stride
+    mixed_rows = MIXED + column + query_far * (N_HEADS * HEAD_WIDTH)
     to_received = RECEIVED + (slot * N_HEADS + head) * n_slots_apart + key_start
     to_size = HEAD_SIZE + (text * n_slots + slot) * N_HEADS + head
     if WITH_ALIVE:
-        if (tl.load(ALIVE + text) >> head) & 1 == 0:
-            store_removed(MIXED, to_received, to_size, query_far, query_live, n_keys, head, N_HEADS,
-                          HEAD_WIDTH, WIDTH, ROWS, PART, IMPORTANCE, WITH_HEAD_SIZE)  # fmt: skip
+        if is_removed(ALIVE, text, head):
+            key_number = tl.arange(0, 2 * N_PAIRS * PART)
+            store_nothing(mixed_rows, to_received + key_number, to_size, query_live,
+                          key_number < n_keys, HEAD_WIDTH, WIDTH, IMPORTANCE,
+                          WITH_HEAD_SIZE)  # fmt: skip
             return
-    query = load_rows(QUERY + query_far * query_stride, query_live, head, HEAD_WIDTH, WIDTH)
-    walk = (query, query_number, query_live, KEY, ORIGIN, BUCKETS, BIAS, key_start, n_keys,
-            key_stride, head, scale)  # fmt: skip
-    best, behind = gather_pairs(walk, N_HEADS, HEAD_WIDTH, ROWS, PART, FARTHEST, WITH_BIAS, CENTRED,
+    query = load_rows(query_rows, query_live, HEAD_WIDTH, WIDTH)
+    distance = (ORIGIN, BUCKETS + FARTHEST, BIAS + head)
+    walk = (query, key_start + query_number, query_live, KEY + column, distance, key_start, n_keys,
+            key_stride, scale)  # fmt: skip
+    best, behind = gather_pairs(walk, N_HEADS, HEAD_WIDTH, ROWS, PART, WITH_BIAS, CENTRED,
                                 PRODUCTS, TOGETHER)  # fmt: skip
-    beta = 1.0 / (tl.load(ALPHA + head) - 1.0) if RULE == "powers" else 2.0
+    beta = beta_of(ALPHA, head, RULE)
     row = head * n_rows_apart + query_place
     reach, behind = find_reach(
         behind, beta, KEPT, CHOSEN, row, query_live, n_keys, missing, ROWS, PART, FARTHEST, RULE,
         WITH_ROW_NUMBERS, PRODUCTS)  # fmt: skip
-    values = (VALUE, SEED, query_place, key_start, n_keys, value_stride, head)
+    values = (VALUE + column, SEED, query_place, key_start, n_keys, value_stride, head)
     reach, mixed, total, behind = mix_exactly(
         behind, reach, beta, values, dropout, missing, amiss, N_HEADS, HEAD_WIDTH, WIDTH, ROWS,
         PART, RULE, IMPORTANCE, WITH_DROPOUT, PRODUCTS, TOGETHER)  # fmt: skip
@@ -328,11 +308,10 @@ def attend_pairs(
         its_reach, n_rows = best if RULE == "top_k" else reach, N_HEADS * n_rows_apart
         store_row_numbers(ROW_NUMBERS + row, best, its_reach, inverse, query_live, n_rows)
     mixed *= (inverse / (1.0 - dropout) if WITH_DROPOUT else inverse)[:, None]
-    size = store_mixed(MIXED, mixed, query_place, query_live, head, N_HEADS, HEAD_WIDTH, WIDTH)
+    size = store_rows(mixed_rows, mixed, query_live, HEAD_WIDTH, WIDTH)
     if WITH_HEAD_SIZE:
         tl.store(to_size, size)
     if IMPORTANCE != "none":
         store_all_received(
-            to_received, behind, reach, beta, inverse, VALUE, key_start, n_keys, value_stride,
-            query_live, head, HEAD_WIDTH, WIDTH, ROWS, PART,
-            RULE, IMPORTANCE)  # fmt: skip
+            to_received, behind, reach, beta, inverse, VALUE + column, key_start, n_keys,
+            value_stride, query_live, HEAD_WIDTH, WIDTH, PART, RULE, IMPORTANCE)  # fmt: skip

@@ -1,4 +1,11 @@
-"""What stands between two products, in one pass over memory. No gradients: for inference."""
+"""What stands between two products, in one pass over memory. No gradients: for inference.
+
+    embed        h = norm(piece + position + segment)
+    add_and_norm h = norm(x + residual)
+
+Both are the norm of a sum of rows, each from a table of its own. Everything in float32 on the chip,
+whatever the tensors are.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +15,9 @@ from torch import Tensor, nn
 
 ROWS = 4
 """Rows a program; one warp for each."""
+
+Rows = tuple[Tensor, Tensor | None]
+"""A table, and which of its rows are meant, −1: none; None: the rows as they lie."""
 
 
 def add_and_norm(
@@ -19,17 +29,9 @@ def add_and_norm(
     both_at_places: bool = False,
 ) -> Tensor:
     """norm(x + residual), or of the residual's rows at `places`, or of both's. x: (piece, width)"""
-    width = x.shape[1]
     n_rows = len(x) if places is None else len(places)
-    out = x.new_empty(n_rows, width)
-    add_and_norm_rows[(triton.cdiv(n_rows, ROWS),)](
-        x, residual, x if places is None else places, norm.weight, norm.bias, out, n_rows, norm.eps,
-        WIDTH=width, COLUMNS=triton.next_power_of_2(width), ROWS=ROWS,
-        WITH_PLACES=places is not None,
-        BOTH_AT_PLACES=both_at_places,
-        num_warps=ROWS,
-    )  # fmt: skip
-    return out
+    at_x = places if both_at_places else None
+    return _norm_of_sum(n_rows, norm, (x, at_x), (residual, places))
 
 
 def embed(
@@ -43,24 +45,32 @@ def embed(
 ) -> Tensor:
     """norm(piece + position + segment). → (piece, width)"""
     piece, position, segment = tables
-    n_rows, width = len(pieces), piece.embedding_dim
-    out = piece.weight.new_empty(n_rows, width)
-    embed_rows[(triton.cdiv(n_rows, ROWS),)](
-        pieces, positions, segments, piece.weight, position.weight,
-        piece.weight if segment is None else segment.weight, norm.weight, norm.bias, out,
-        n_rows, first_position, 0 if segment is None else segment.num_embeddings - 1, norm.eps,
-        WIDTH=width, COLUMNS=triton.next_power_of_2(width), ROWS=ROWS,
-        WITH_SEGMENT=segment is not None, num_warps=ROWS,
+    rows: list[Rows] = [(piece.weight, pieces), (position.weight[first_position:], positions)]
+    if segment is not None:
+        rows.append((segment.weight, segments))
+    return _norm_of_sum(len(pieces), norm, *rows)
+
+
+def _norm_of_sum(n_rows: int, norm: nn.LayerNorm, first: Rows, second: Rows, *more: Rows) -> Tensor:
+    third = more[0] if more else second
+    width = first[0].shape[1]
+    out = first[0].new_empty(n_rows, width)
+    # where there are no places the kernel is told some other tensor, which it never reads
+    places = [table if at is None else at for table, at in (first, second, third)]
+    norm_rows_of_sum[(triton.cdiv(n_rows, ROWS),)](
+        first[0], second[0], third[0], *places, norm.weight, norm.bias, out, n_rows,
+        len(third[0]) - 1, norm.eps, WIDTH=width, COLUMNS=triton.next_power_of_2(width), ROWS=ROWS,
+        AT_FIRST=first[1] is not None, AT_SECOND=second[1] is not None, WITH_THIRD=bool(more),
+        num_warps=ROWS,
     )  # fmt: skip
     return out
 
 
-# What stands between two products, each in one pass over memory.
-#
-#     embed        h = norm(piece + position + segment)
-#     add_and_norm h = norm(x + residual)
-#
-# Everything in float32 on the chip, whatever the tensors are.
+@triton.jit
+def rows_at(TABLE, place, column, inside, WIDTH):
+    """Rows of a table as float32, 0 where there is none."""
+    at = TABLE + place.to(tl.int64)[:, None] * WIDTH + column[None, :]
+    return tl.load(at, mask=inside & (place >= 0)[:, None], other=0.0).to(tl.float32)
 
 
 @triton.jit
@@ -76,59 +86,24 @@ def norm_rows(x, inside, WEIGHT, BIAS, column, epsilon, WIDTH):
 
 
 @triton.jit
-def add_and_norm_rows(
-    X, RESIDUAL, PLACES, WEIGHT, BIAS, OUT, n_rows, epsilon,
-    WIDTH: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr, WITH_PLACES: tl.constexpr,
-    BOTH_AT_PLACES: tl.constexpr,
+def norm_rows_of_sum(
+    FIRST, SECOND, THIRD, FIRST_PLACES, SECOND_PLACES, THIRD_PLACES, WEIGHT, BIAS, OUT, n_rows,
+    last_third, epsilon, WIDTH: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr,
+    AT_FIRST: tl.constexpr, AT_SECOND: tl.constexpr, WITH_THIRD: tl.constexpr,
 ):  # fmt: skip
-    """Programs: ROWS rows each. PLACES: the rows of RESIDUAL that go on, −1: none.
-
-    BOTH_AT_PLACES: the rows of X lie there too.
-    """
-    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    column = tl.arange(0, COLUMNS)
-    inside = (row < n_rows)[:, None] & (column < WIDTH)[None, :]
-    place = row
-    there = inside
-    if WITH_PLACES:
-        place = tl.load(PLACES + row, mask=row < n_rows, other=-1)
-        there = inside & (place >= 0)[:, None]
-    here = row.to(tl.int64)[:, None] * WIDTH + column[None, :]
-    other = place.to(tl.int64)[:, None] * WIDTH + column[None, :]
-    if BOTH_AT_PLACES:
-        x = tl.load(X + other, mask=there, other=0.0).to(tl.float32)
-    else:
-        x = tl.load(X + here, mask=inside, other=0.0).to(tl.float32)
-    x += tl.load(RESIDUAL + other, mask=there, other=0.0).to(tl.float32)
-    normed = norm_rows(x, inside, WEIGHT, BIAS, column, epsilon, WIDTH)
-    tl.store(OUT + here, normed.to(OUT.dtype.element_ty), mask=inside)
-
-
-@triton.jit
-def embed_rows(
-    PIECES, POSITIONS, SEGMENTS, PIECE, POSITION, SEGMENT, WEIGHT, BIAS, OUT,
-    n_rows, first_position, last_segment, epsilon,
-    WIDTH: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr, WITH_SEGMENT: tl.constexpr,
-):  # fmt: skip
-    """Programs: ROWS pieces each."""
+    """Programs: ROWS rows each."""
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     column = tl.arange(0, COLUMNS)
     live = row < n_rows
     inside = live[:, None] & (column < WIDTH)[None, :]
-    piece = tl.load(PIECES + row, mask=live, other=0).to(tl.int64)
-    position = tl.load(POSITIONS + row, mask=live, other=0).to(tl.int64) + first_position
-    x = tl.load(PIECE + piece[:, None] * WIDTH + column[None, :], mask=inside, other=0.0).to(
-        tl.float32
-    )
-    x += tl.load(POSITION + position[:, None] * WIDTH + column[None, :], mask=inside, other=0.0).to(
-        tl.float32
-    )
-    if WITH_SEGMENT:
+    place = tl.load(FIRST_PLACES + row, mask=live, other=-1) if AT_FIRST else row
+    x = rows_at(FIRST, place, column, inside, WIDTH)
+    place = tl.load(SECOND_PLACES + row, mask=live, other=-1) if AT_SECOND else row
+    x += rows_at(SECOND, place, column, inside, WIDTH)
+    if WITH_THIRD:
         # RoBERTa has a single segment, whatever the tokenizer says of a pair
-        segment = tl.minimum(tl.load(SEGMENTS + row, mask=live, other=0), last_segment).to(tl.int64)
-        x += tl.load(
-            SEGMENT + segment[:, None] * WIDTH + column[None, :], mask=inside, other=0.0
-        ).to(tl.float32)
+        place = tl.minimum(tl.load(THIRD_PLACES + row, mask=live, other=-1), last_third)
+        x += rows_at(THIRD, place, column, inside, WIDTH)
     normed = norm_rows(x, inside, WEIGHT, BIAS, column, epsilon, WIDTH)
-    here = row.to(tl.int64)[:, None] * WIDTH + column[None, :]
-    tl.store(OUT + here, normed.to(OUT.dtype.element_ty), mask=inside)
+    to = OUT + row.to(tl.int64)[:, None] * WIDTH + column[None, :]
+    tl.store(to, normed.to(OUT.dtype.element_ty), mask=inside)

@@ -36,45 +36,20 @@ def pair(first, second):
 
 
 @triton.jit
-def first_of(pairs):
-    """As float32. Not pure, on purpose: the compiler would take it out of a loop, and with it twice
-    the registers.
+def half_of(pairs, HALF, TYPE=tl.float32):
+    """One of the two numbers, as float32, or where it is asked for as the half it is already. Not
+    pure, on purpose: the compiler would take it out of a loop, and with it twice the registers.
     """
-    if INTERPRETED:
-        return as_half(pairs).to(tl.float32)
+    if tl.float16 == TYPE:
+        return as_half(pairs >> (16 * HALF))
+    elif INTERPRETED:
+        return as_half(pairs >> (16 * HALF)).to(tl.float32)
     else:
         return tl.inline_asm_elementwise(
-            "{ .reg .b16 low, high; mov.b32 {low, high}, $1; cvt.f32.f16 $0, low; }",
+            "{ .reg .b16 low, high; mov.b32 {low, high}, $1; cvt.f32.f16 $0, "
+            + ("low; }" if HALF == 0 else "high; }"),
             "=f,r", [pairs], dtype=tl.float32, is_pure=False, pack=1,
         )  # fmt: skip
-
-
-@triton.jit
-def second_of(pairs):
-    if INTERPRETED:
-        return as_half(pairs >> 16).to(tl.float32)
-    else:
-        return tl.inline_asm_elementwise(
-            "{ .reg .b16 low, high; mov.b32 {low, high}, $1; cvt.f32.f16 $0, high; }",
-            "=f,r", [pairs], dtype=tl.float32, is_pure=False, pack=1,
-        )  # fmt: skip
-
-
-@triton.jit
-def first_as(pairs, TYPE):
-    """For what is of this type in the end: a half is one already."""
-    if tl.float16 == TYPE:
-        return as_half(pairs)
-    else:
-        return first_of(pairs)
-
-
-@triton.jit
-def second_as(pairs, TYPE):
-    if tl.float16 == TYPE:
-        return as_half(pairs >> 16)
-    else:
-        return second_of(pairs)
 
 
 @triton.jit
@@ -88,109 +63,90 @@ def moved(pairs):
         )
 
 
+# Arithmetic: an instruction for both numbers, and in the interpreter what it does to one.
+
+
 @triton.jit
-def plus_if_positive(pairs, more):
-    """max(pairs + more, 0); not pure, as `first_of`."""
+def on_both(INSTRUCTION, HOW, a, b, c, IS_PURE=True):
     if INTERPRETED:
-        first = _not_negative(first_of(pairs) + first_of(more))
-        return pair(first, _not_negative(second_of(pairs) + second_of(more)))
+        first = on_one(HOW, half_of(a, 0), half_of(b, 0), half_of(c, 0))
+        return pair(first, on_one(HOW, half_of(a, 1), half_of(b, 1), half_of(c, 1)))
     else:
         return tl.inline_asm_elementwise(
-            "{ .reg .b32 one; mov.b32 one, 0x3C003C00; fma.rn.relu.f16x2 $0, $1, one, $2; }",
-            "=r,r,r", [pairs, more], dtype=tl.int32, is_pure=False, pack=1,
-        )  # fmt: skip
+            INSTRUCTION, "=r,r,r,r", [a, b, c], dtype=tl.int32, is_pure=IS_PURE, pack=1
+        )
 
 
 @triton.jit
-def shrunk_towards_one(pairs, shrink):
-    """max(1 + pairs × shrink, 0); not pure, as `first_of`."""
-    if INTERPRETED:
-        first = _not_negative(1.0 + first_of(pairs) * first_of(shrink))
-        return pair(first, _not_negative(1.0 + second_of(pairs) * second_of(shrink)))
+def on_one(HOW, a, b, c):
+    found = a
+    if HOW == "plus":
+        found = a + b
+    elif HOW == "times":
+        found = a * b
+    elif HOW == "plus product":
+        found = a + b * c
+    elif HOW == "larger":
+        found = tl.maximum(a, b)
+    elif HOW == "ge":
+        found = (a >= b).to(tl.float32)
+    elif HOW == "lt":
+        found = (a < b).to(tl.float32)
+    elif HOW == "eq":
+        found = (a == b).to(tl.float32)
+    elif HOW == "plus if positive":
+        found = tl.maximum(a + b, 0.0, propagate_nan=tl.PropagateNan.ALL)
     else:
-        return tl.inline_asm_elementwise(
-            "{ .reg .b32 one; mov.b32 one, 0x3C003C00; fma.rn.relu.f16x2 $0, $1, $2, one; }",
-            "=r,r,r", [pairs, shrink], dtype=tl.int32, is_pure=False, pack=1,
-        )  # fmt: skip
-
-
-@triton.jit
-def _not_negative(numbers):
-    """NaN stays NaN, as in the instruction."""
-    return tl.maximum(numbers, 0.0, propagate_nan=tl.PropagateNan.ALL)
+        found = tl.maximum(1.0 + a * b, 0.0, propagate_nan=tl.PropagateNan.ALL)
+    return found
 
 
 @triton.jit
 def plus(left, right):
-    if INTERPRETED:
-        return pair(first_of(left) + first_of(right), second_of(left) + second_of(right))
-    else:
-        return tl.inline_asm_elementwise(
-            "add.rn.f16x2 $0, $1, $2;",
-            "=r,r,r", [left, right], dtype=tl.int32, is_pure=True, pack=1,
-        )  # fmt: skip
+    return on_both("add.rn.f16x2 $0, $1, $2;", "plus", left, right, right)
 
 
 @triton.jit
 def times(left, right):
-    if INTERPRETED:
-        return pair(first_of(left) * first_of(right), second_of(left) * second_of(right))
-    else:
-        return tl.inline_asm_elementwise(
-            "mul.rn.f16x2 $0, $1, $2;",
-            "=r,r,r", [left, right], dtype=tl.int32, is_pure=True, pack=1,
-        )  # fmt: skip
+    return on_both("mul.rn.f16x2 $0, $1, $2;", "times", left, right, right)
 
 
 @triton.jit
 def plus_product(sums, left, right):
     """Adds left × right to sums."""
-    if INTERPRETED:
-        first = first_of(sums) + first_of(left) * first_of(right)
-        return pair(first, second_of(sums) + second_of(left) * second_of(right))
-    else:
-        return tl.inline_asm_elementwise(
-            "fma.rn.f16x2 $0, $2, $3, $1;",
-            "=r,r,r,r", [sums, left, right], dtype=tl.int32, is_pure=True, pack=1,
-        )  # fmt: skip
+    return on_both("fma.rn.f16x2 $0, $2, $3, $1;", "plus product", sums, left, right)
 
 
 @triton.jit
 def larger(left, right):
     """Of two numbers; the other one of NaN and a number."""
-    if INTERPRETED:
-        first = tl.maximum(first_of(left), first_of(right))
-        return pair(first, tl.maximum(second_of(left), second_of(right)))
-    else:
-        return tl.inline_asm_elementwise(
-            "max.f16x2 $0, $1, $2;",
-            "=r,r,r", [left, right], dtype=tl.int32, is_pure=True, pack=1,
-        )  # fmt: skip
+    return on_both("max.f16x2 $0, $1, $2;", "larger", left, right, right)
 
 
 @triton.jit
 def compared(left, right, HOW):
     """1 where left ≥ right, left < right or left = right ("ge", "lt", "eq"), else 0. Not pure, as
-    `first_of`.
+    `half_of`.
     """
-    if INTERPRETED:
-        first = _is(first_of(left), first_of(right), HOW)
-        return pair(first, _is(second_of(left), second_of(right), HOW))
-    else:
-        return tl.inline_asm_elementwise(
-            "set." + HOW + ".f16x2.f16x2 $0, $1, $2;",
-            "=r,r,r", [left, right], dtype=tl.int32, is_pure=False, pack=1,
-        )  # fmt: skip
+    return on_both("set." + HOW + ".f16x2.f16x2 $0, $1, $2;", HOW, left, right, right, False)
 
 
 @triton.jit
-def _is(left, right, HOW):
-    if HOW == "ge":
-        return (left >= right).to(tl.float32)
-    elif HOW == "lt":
-        return (left < right).to(tl.float32)
-    else:
-        return (left == right).to(tl.float32)
+def plus_if_positive(pairs, more):
+    """max(pairs + more, 0); not pure, as `half_of`."""
+    return on_both(
+        "{ .reg .b32 one; mov.b32 one, 0x3C003C00; fma.rn.relu.f16x2 $0, $1, one, $2; }",
+        "plus if positive", pairs, more, more, False,
+    )  # fmt: skip
+
+
+@triton.jit
+def shrunk_towards_one(pairs, shrink):
+    """max(1 + pairs × shrink, 0); not pure, as `half_of`."""
+    return on_both(
+        "{ .reg .b32 one; mov.b32 one, 0x3C003C00; fma.rn.relu.f16x2 $0, $1, $2, one; }",
+        "shrunk towards one", pairs, shrink, shrink, False,
+    )  # fmt: skip
 
 
 # Sums and the largest number of rows that lie on the chip as pairs of halves (pairs.py).
@@ -276,7 +232,7 @@ def row_sums(pairs, PRODUCTS):
     if PRODUCTS and not INTERPRETED:
         return _of_rows(pairs, SUMS)
     else:
-        return tl.sum(first_of(pairs) + second_of(pairs), 1)
+        return tl.sum(half_of(pairs, 0) + half_of(pairs, 1), 1)
 
 
 @triton.jit
@@ -285,7 +241,7 @@ def row_sums_of_first(pairs, PRODUCTS):
     if PRODUCTS and not INTERPRETED:
         return _of_rows(pairs, SUMS_OF_FIRST)
     else:
-        return tl.sum(first_of(pairs), 1)
+        return tl.sum(half_of(pairs, 0), 1)
 
 
 @triton.jit
@@ -294,7 +250,7 @@ def row_best(pairs, PRODUCTS):
     if PRODUCTS and not INTERPRETED:
         return _of_rows(pairs, BEST)
     else:
-        return tl.max(tl.maximum(first_of(pairs), second_of(pairs)), 1)
+        return tl.max(tl.maximum(half_of(pairs, 0), half_of(pairs, 1)), 1)
 
 
 # Entmax for rows that lie on the chip as pairs of halves (pairs.py): how far a row reaches.
@@ -388,6 +344,16 @@ def log_of_others(pairs, PRODUCTS):
 
 
 @triton.jit
+def logs_of_others(a, b, c, d, PRODUCTS):
+    return (
+        log_of_others(a, PRODUCTS),
+        log_of_others(b, PRODUCTS),
+        log_of_others(c, PRODUCTS),
+        log_of_others(d, PRODUCTS),
+    )
+
+
+@triton.jit
 def moments_below_two(behind, shrink, PRODUCTS):
     """Of the rows' Σ v^0, Σ v, Σ v² and Σ v³: v = max(1 + behind × shrink, 0)."""
     counts = tl.zeros_like(behind[0])
@@ -400,12 +366,7 @@ def moments_below_two(behind, shrink, PRODUCTS):
         sums = plus(sums, inside)
         squared = times(inside, inside)
         squares, cubes = plus(squares, squared), plus_product(cubes, squared, inside)
-    return (
-        log_of_others(counts, PRODUCTS),
-        log_of_others(sums, PRODUCTS),
-        log_of_others(squares, PRODUCTS),
-        log_of_others(cubes, PRODUCTS),
-    )
+    return logs_of_others(counts, sums, squares, cubes, PRODUCTS)
 
 
 @triton.jit
@@ -423,12 +384,7 @@ def moments_from_two(behind, shrink, n_squarings, PRODUCTS):
         squared = times(inside, inside)
         middle, higher = plus(middle, squared), plus_product(higher, squared, inside)
         upper = plus_product(upper, squared, squared)
-    return (
-        log_of_others(lower, PRODUCTS),
-        log_of_others(middle, PRODUCTS),
-        log_of_others(higher, PRODUCTS),
-        log_of_others(upper, PRODUCTS),
-    )
+    return logs_of_others(lower, middle, higher, upper, PRODUCTS)
 
 
 @triton.jit
@@ -481,9 +437,9 @@ def powers_sums(behind, reach, beta, ROWS):
     total = tl.zeros([ROWS], tl.float32)
     slope = tl.zeros([ROWS], tl.float32)
     for part in tl.static_range(N_PAIRS):
-        first = tl.maximum(first_of(behind[part]) * shrink, -1.0)
+        first = tl.maximum(half_of(behind[part], 0) * shrink, -1.0)
         lower = power_below_one(first, beta - 1.0, False)
-        second = tl.maximum(second_of(behind[part]) * shrink, -1.0)
+        second = tl.maximum(half_of(behind[part], 1) * shrink, -1.0)
         lower_second = power_below_one(second, beta - 1.0, False)
         total += tl.sum(lower * (1.0 + first) + lower_second * (1.0 + second), 1)
         slope += tl.sum(lower + lower_second, 1)
@@ -577,24 +533,22 @@ def block_of_last(behind, at, n_wanted, ROWS, PRODUCTS):
 
 
 @triton.jit
-def only_in(block, part, number):
-    """`number` for rows whose block lies in this part, in its half of the pair. (query, 1)"""
-    first = tl.where(block == 2 * part, number, 0.0)
-    second = tl.where(block == 2 * part + 1, number, 0.0)
-    return pair(first, second)[:, None]
+def where_both(first, second, number):
+    """`number` or 0 for each row, as pairs. (query, 1)"""
+    return pair(tl.where(first, number, 0.0), tl.where(second, number, 0.0))[:, None]
 
 
 @triton.jit
-def only_after(block, part, number):
-    """`number` for rows whose block lies before this part's, for each half of the pair."""
-    first = tl.where(block < 2 * part, number, 0.0)
-    second = tl.where(block < 2 * part + 1, number, 0.0)
-    return pair(first, second)[:, None]
+def only_in(block, part, number):
+    """`number` for rows whose block lies in this part, in its half of the pair."""
+    return where_both(block == 2 * part, block == 2 * part + 1, number)
 
 
 @triton.jit
 def part_without_late(pairs, at, late, block, part):
-    pairs = plus_product(pairs, compared(pairs, at, "eq"), only_after(block, part, FAR))
+    # in rows whose block lies before this part's, for each half of the pair
+    after = where_both(block < 2 * part, block < 2 * part + 1, FAR)
+    pairs = plus_product(pairs, compared(pairs, at, "eq"), after)
     return plus_product(pairs, late, only_in(block, part, FAR))
 
 
@@ -626,19 +580,3 @@ def without_late(behind, reach, n_wanted, ROWS, PART, PRODUCTS):
 def only_kept(pairs, at):
     """The same numbers, but far behind where they are less than `at`. NaN stays."""
     return plus_product(pairs, compared(pairs, at, "lt"), tl.zeros_like(at) + FAR_PAIR)
-
-
-@triton.jit
-def store_kept(CHOSEN, row, behind, reach, query_live, ROWS, PART, FARTHEST):
-    """The kept keys as bits, 32 a word, as `store_chosen` writes them: `behind` is without late
-    ones.
-    """
-    at = minus(reach)
-    WORDS: tl.constexpr = PART // 32
-    to = CHOSEN + row.to(tl.int64)[:, None] * (FARTHEST // 32) + tl.arange(0, WORDS)[None, :]
-    for part in tl.static_range(N_PAIRS):
-        kept = compared(behind[part], at, "ge") >> 10  # of the bits of 1 the lowest
-        for half in tl.static_range(2):
-            by_word = tl.reshape((kept >> (16 * half)) & 1, [ROWS, WORDS, 32])
-            words = tl.sum(by_word << tl.arange(0, 32)[None, None, :], 2)
-            tl.store(to + (2 * part + half) * WORDS, words, mask=query_live[:, None])

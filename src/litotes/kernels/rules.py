@@ -2,7 +2,7 @@
 
 Each function takes a tile (query, key) of float32 affinities, −∞ where there is no key, and gives
 weights of the same shape and up to three numbers a row from which the weights follow again, key by
-key (`weigh_again`): a backward pass need not solve anything twice.
+key (`row_lines`): a backward pass need not solve anything twice.
 
     softmax      best, 0, 1 / Σ exp
     entmax       best, reach, 1 / Σ v^β       (encoder/simplex.py has the equations)
@@ -54,51 +54,6 @@ def softmax_row(affinity):
 
 
 @triton.jit
-def squares_row(affinity, missing):
-    """α = 1.5: nothing but sums and roots. missing: what may be missing from a sum of 1"""
-    close = 4.0 * tl.sqrt(missing)  # one more step takes the rest away
-    best = tl.max(affinity, 1)
-    behind = affinity - best[:, None]
-    reach = tl.full(best.shape, 2.0, tl.float32)
-    worst = close + 1.0
-    rounds = 0
-    while (worst > close) & (rounds < MOST_ROUNDS):
-        inside = tl.maximum(behind + reach[:, None], 0.0)
-        norm = tl.sqrt(tl.sum(inside * inside, 1))
-        excess = norm - 2.0
-        reach -= excess * norm / tl.sum(inside, 1)
-        worst = largest(excess)
-        rounds += 1
-    inside = tl.maximum(behind + reach[:, None], 0.0)
-    # NaN is not larger than 0: a row with one has to stay NaN
-    inside = tl.where(behind == behind, inside, behind)
-    squared = inside * inside
-    inverse = 1.0 / tl.sum(squared, 1)
-    return squared * inverse[:, None], best, reach, inverse
-
-
-@triton.jit
-def lines_row(affinity, missing):
-    """α = 2: each step is exact as soon as no more keys fall out of reach."""
-    close = 4.0 * missing
-    best = tl.max(affinity, 1)
-    behind = affinity - best[:, None]
-    reach = tl.full(best.shape, 1.0, tl.float32)
-    worst = close + 1.0
-    rounds = 0
-    while (worst > close) & (rounds < MOST_ROUNDS):
-        inside = tl.maximum(behind + reach[:, None], 0.0)
-        excess = tl.sum(inside, 1) - 1.0
-        reach -= excess / tl.sum((inside > 0.0).to(tl.float32), 1)
-        worst = largest(excess)
-        rounds += 1
-    inside = tl.maximum(behind + reach[:, None], 0.0)
-    inside = tl.where(behind == behind, inside, behind)
-    inverse = 1.0 / tl.sum(inside, 1)
-    return inside * inverse[:, None], best, reach, inverse
-
-
-@triton.jit
 def quick_log2(x):
     """log₂ by the chip's own instruction, good to 22 bits; −∞ of 0."""
     if INTERPRETED:
@@ -124,9 +79,24 @@ def power_below_one(x, exponent, PRECISE):
 
 
 @triton.jit
-def powers_row(affinity, beta, missing, PRECISE):
-    """Any α in (1, 2], by logarithms. beta: 1 / (α − 1)"""
-    # a step raises what is left to the power min(β, 2)
+def beta_of(ALPHA, head, RULE):
+    """β = 1 / (α − 1), which is also how far a row reaches at most."""
+    if RULE == "powers":
+        return 1.0 / (tl.load(ALPHA + head) - 1.0)
+    elif RULE == "lines":
+        return 1.0
+    else:
+        return 2.0
+
+
+@triton.jit
+def entmax_row(affinity, beta, missing, RULE, PRECISE):
+    """Newton's method on how far each row reaches. missing: what may be missing from a sum of 1
+
+    squares (α = 1.5): nothing but sums and roots. lines (α = 2): each step is exact as soon as no
+    more keys fall out of reach. powers: any α in (1, 2], by logarithms.
+    """
+    # one more step raises what is left to the power min(β, 2)
     close = 4.0 * tl.exp2(tl.log2(missing) / tl.minimum(beta, 2.0))
     best = tl.max(affinity, 1)
     behind = affinity - best[:, None]
@@ -134,16 +104,32 @@ def powers_row(affinity, beta, missing, PRECISE):
     worst = close + 1.0
     rounds = 0
     while (worst > close) & (rounds < MOST_ROUNDS):
-        less_one = tl.maximum(behind * (1.0 / reach)[:, None], -1.0)
-        lower = power_below_one(less_one, beta - 1.0, PRECISE)
-        total = tl.sum(lower * (1.0 + less_one), 1)
-        norm = tl.exp2(tl.log2(total) / beta)
-        excess = reach / beta * norm - 1.0
-        reach -= beta * excess * total / (norm * tl.sum(lower, 1))
+        if RULE == "powers":
+            less_one = tl.maximum(behind * (1.0 / reach)[:, None], -1.0)
+            lower = power_below_one(less_one, beta - 1.0, PRECISE)
+            total = tl.sum(lower * (1.0 + less_one), 1)
+            norm = tl.exp2(tl.log2(total) / beta)
+            excess = reach / beta * norm - 1.0
+            reach -= beta * excess * total / (norm * tl.sum(lower, 1))
+        else:
+            inside = tl.maximum(behind + reach[:, None], 0.0)
+            if RULE == "squares":
+                norm = tl.sqrt(tl.sum(inside * inside, 1))
+                excess = norm - 2.0
+                reach -= excess * norm / tl.sum(inside, 1)
+            else:
+                excess = tl.sum(inside, 1) - 1.0
+                reach -= excess / tl.sum((inside > 0.0).to(tl.float32), 1)
         worst = largest(excess)
         rounds += 1
-    weights = power_below_one(behind * (1.0 / reach)[:, None], beta, PRECISE)
+    if RULE == "powers":
+        weights = power_below_one(behind * (1.0 / reach)[:, None], beta, PRECISE)
+    else:
+        weights = tl.maximum(behind + reach[:, None], 0.0)
+    # NaN is not larger than 0: a row with one has to stay NaN
     weights = tl.where(behind == behind, weights, behind)
+    if RULE == "squares":
+        weights *= weights
     inverse = 1.0 / tl.sum(weights, 1)
     return weights * inverse[:, None], best, reach, inverse
 
@@ -204,29 +190,7 @@ def best_of_row(values, n_live, n_kept):
     return chosen
 
 
-@triton.jit
-def softmax_of_chosen(affinity, chosen):
-    weights, best, _, inverse = softmax_row(tl.where(chosen, affinity, -float("inf")))
-    return weights, best, tl.zeros_like(best), inverse
-
-
-@triton.jit
-def weigh_again(affinity, best, reach, inverse, beta, RULE, PRECISE):
-    """The weights of keys whose row is known."""
-    behind = affinity - best
-    if RULE == "squares":
-        inside = tl.maximum(behind + reach, 0.0)
-        weights = inside * inside * inverse
-    elif RULE == "lines":
-        weights = tl.maximum(behind + reach, 0.0) * inverse
-    elif RULE == "powers":
-        weights = power_below_one(behind / reach, beta, PRECISE) * inverse
-    else:
-        weights = exp_behind(affinity, best) * inverse
-    return tl.where(behind == behind, weights, behind)
-
-
-# From products to weights by straight lines, block by block, and what walks need besides.
+# From products to weights by straight lines, and what walks need besides.
 #
 # A row's weights follow from a straight line through its products p = query · key. With u = a p + b
 # (of entmax the positive part alone):
@@ -260,20 +224,18 @@ def store_part(part, rows, number, live, stride, HEAD_WIDTH, WIDTH):
 
 
 @triton.jit
-def row_lines(ROW_NUMBERS, row, query_live, n_rows, scale, alpha, RULE):
+def row_lines(ROW_NUMBERS, row, query_live, n_rows, scale, beta, RULE):
     """Each row's a and b. (query,)"""
     best = tl.load(ROW_NUMBERS + row, mask=query_live, other=0.0)
     reach = tl.load(ROW_NUMBERS + n_rows + row, mask=query_live, other=1.0)
     inverse = tl.load(ROW_NUMBERS + 2 * n_rows + row, mask=query_live, other=1.0)
+    shift = reach - best
     if RULE == "squares":
         times = tl.sqrt(inverse)
-        shift = reach - best
     elif RULE == "lines":
         times = inverse
-        shift = reach - best
     elif RULE == "powers":
-        times = tl.exp2((alpha - 1.0) * tl.log2(inverse)) / reach
-        shift = reach - best
+        times = tl.exp2(tl.log2(inverse) / beta) / reach
     else:
         times = tl.zeros_like(best) + LOG2_E
         shift = tl.log2(inverse) / LOG2_E - best
@@ -281,7 +243,7 @@ def row_lines(ROW_NUMBERS, row, query_live, n_rows, scale, alpha, RULE):
 
 
 @triton.jit
-def weights_on_line(line, beta, RULE):
+def weights_on_line(line, beta, RULE, PRECISE):
     """Weights, slopes, and for `powers` log₂ u."""
     logarithm = line
     if RULE == "squares":
@@ -292,7 +254,7 @@ def weights_on_line(line, beta, RULE):
         slope = tl.where(line == line, (line > 0.0).to(tl.float32), line)
     elif RULE == "powers":
         inside = tl.maximum(line, SMALLEST, propagate_nan=tl.PropagateNan.ALL)
-        logarithm = quick_log2(inside)
+        logarithm = tl.log2(inside) if PRECISE else quick_log2(inside)
         slope = tl.where(line <= 0.0, 0.0, tl.exp2((beta - 1.0) * logarithm))
         weights = slope * inside
     else:
@@ -315,10 +277,10 @@ def are_chosen(words, step, key_number, KEYS):
 
 
 @triton.jit
-def turn_words(of_row, turned, query_number, n_lines, n_keys, FARTHEST):
+def turn_words(of_row, turned, query_number, query_live, n_lines, n_keys, FARTHEST):
     """Writes the words of bits of some queries for the other walk, which goes by key."""
     word = tl.arange(0, FARTHEST // 32)[:, None]
-    inside = word * 32 < n_keys
+    inside = (word * 32 < n_keys) & query_live[None, :]
     words = tl.load(of_row[None, :] + word, mask=inside, other=0)
     to = turned + word.to(tl.int64) * n_lines + query_number[None, :]
     tl.store(to, words, mask=inside)
@@ -336,6 +298,6 @@ def beyond_line(weights, slope, logarithm):
     y = logarithm * -LN_2
     weighted = weights * y
     # by its series where the difference would lose its digits
-    tail = 1.0 / 24.0 + y * (1.0 / 120.0 + y * (1.0 / 720.0))
+    tail = 1.0 / 24.0 + y * (1.0 / 120.0 + y * (1.0 / 720.0 + y * (1.0 / 5040.0)))
     series = weighted * (y * (0.5 + y * (1.0 / 6.0 + y * tail)))
     return tl.where(y < 0.5, series, (slope - weights) - weighted)

@@ -129,10 +129,10 @@ def take(packed: Tensor, staying: Staying) -> Tensor:
 
 
 def take_both(hidden: Tensor, mixed: Tensor, staying: Staying) -> tuple[Tensor, Tensor]:
-    """The same of two tensors, in one launch if they are equally wide: a block that has lost
-    attention heads for good gathers less than a piece holds.
+    """The same of two tensors, in one launch if they are alike: a block that has lost attention
+    heads for good gathers less than a piece holds, and under autocast half as many bytes a number.
     """
-    if hidden.shape[1] != mixed.shape[1]:
+    if (hidden.shape[1], hidden.dtype) != (mixed.shape[1], mixed.dtype):
         return take(hidden, staying), take(mixed, staying)
     return _Take.apply(staying, hidden, mixed)
 
@@ -147,10 +147,9 @@ class _Take(torch.autograd.Function):
         taken = _gather(packed, staying.places)
         if staying.fusing is not None:
             first, second = packed[0], packed[-1]
-            fuse_kernel[(len(staying.before) - 1, _n_steps(first))](
+            fuse_kernel[(len(staying.before) - 1, _n_steps(first), len(packed))](
                 first, second, taken[0], taken[-1], staying.places, staying.fusing.shares,
-                staying.before, staying.after, first.shape[1],
-                ROWS=ROWS, STEP=_step(first), BOTH=len(packed) == 2,
+                staying.before, staying.after, first.shape[1], ROWS=ROWS, STEP=_step(first),
             )  # fmt: skip
         return taken
 
@@ -168,11 +167,10 @@ def _gather(
     assert first.shape == second.shape
     n_rows, width = len(sources), first.shape[1]
     gathered = tuple(tensor.new_empty(n_rows, width) for tensor in packed)
-    gather_kernel[(triton.cdiv(n_rows, ROWS), _n_steps(first))](
-        first, second, gathered[0], gathered[-1], sources,
-        sources if fusing is None else fusing.joins, sources if fusing is None else fusing.shares,
-        n_rows, width,
-        ROWS=ROWS, STEP=_step(first), BOTH=len(packed) == 2, WITH_SHARES=fusing is not None,
+    joins, shares = (sources, sources) if fusing is None else (fusing.joins, fusing.shares)
+    gather_kernel[(triton.cdiv(n_rows, ROWS), _n_steps(first), len(packed))](
+        first, second, gathered[0], gathered[-1], sources, joins, shares, n_rows, width,
+        ROWS=ROWS, STEP=_step(first), WITH_SHARES=fusing is not None,
     )  # fmt: skip
     return gathered
 
@@ -474,7 +472,7 @@ def keep_heads_kernel(
     IMPORTANCE, HEAD_SIZE, N_TILES, ALIVE, TOTAL, STAYING, n_kept, n_slots,
     N_HEADS: tl.constexpr, WITH_ALIVE: tl.constexpr,
 ):  # fmt: skip
-    """Programs: (text,). The best attention heads of those alive; of equals the lower number."""
+    """Programs: (text,). The best attention heads of those alive; of equals the earlier one."""
     text = tl.program_id(0)
     head = tl.arange(0, 32)
     live = head < N_HEADS
@@ -483,20 +481,26 @@ def keep_heads_kernel(
         size = HEAD_SIZE + (text * n_slots + slot) * N_HEADS + head
         total += tl.load(size, mask=live, other=0.0)
     tl.store(TOTAL + text * N_HEADS + head, total, mask=live)
-    key = tl.where(live, ordered(total), LOWEST)
     if WITH_ALIVE:
-        key = tl.where((tl.load(ALIVE + text) >> head) & 1 == 1, key, LOWEST)
-    candidate = key > LOWEST
-    earlier = (key[:, None] == key[None, :]) & (head[:, None] < head[None, :])
-    n_better = tl.sum(((key[:, None] > key[None, :]) | earlier).to(tl.int32), 0)
-    bits = (candidate & (n_better < n_kept)).to(tl.int32) << head
-    tl.store(STAYING + text, tl.sum(bits, 0))
+        live &= (tl.load(ALIVE + text) >> head) & 1 == 1
+    staying = best_by_rank(ordered(total), live, n_kept)
+    tl.store(STAYING + text, tl.sum(staying.to(tl.int32) << head, 0))
 
 
 # Moves rows of packed tensors: to where they go on, into a fused piece, back to where they
 # began.
 #
 # Every row that is written is written by one program: nobody adds in a race.
+
+
+@triton.jit
+def of_two(FIRST, SECOND):
+    """The tensor that a program moves."""
+    if tl.program_id(2) == 0:
+        tensor = FIRST
+    else:
+        tensor = SECOND
+    return tensor
 
 
 @triton.jit
@@ -507,64 +511,53 @@ def pointers(TENSOR, row, column, width):
 @triton.jit(do_not_specialize=["n_rows"])
 def gather_kernel(
     FIRST, SECOND, FIRST_TO, SECOND_TO, SOURCES, JOINS, SHARES, n_rows, width,
-    ROWS: tl.constexpr, STEP: tl.constexpr, BOTH: tl.constexpr, WITH_SHARES: tl.constexpr,
+    ROWS: tl.constexpr, STEP: tl.constexpr, WITH_SHARES: tl.constexpr,
 ):  # fmt: skip
-    """Programs: (some rows, some columns). Every row is its source's, zeros where it has none.
+    """Programs: (some rows, some columns, tensor). Every row is its source's, zeros where it has
+    none.
 
     WITH_SHARES: what has no source takes its share of the row it joins.
     """
+    FROM, TO = of_two(FIRST, SECOND), of_two(FIRST_TO, SECOND_TO)
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     column = tl.program_id(1) * STEP + tl.arange(0, STEP)
     source = tl.load(SOURCES + row, mask=row < n_rows, other=-1)
-    share = tl.full([ROWS], 1.0, tl.float32)
     if WITH_SHARES:
-        has_none = source < 0
-        share = tl.load(SHARES + row, mask=has_none & (row < n_rows), other=1.0)
-        joined = tl.load(JOINS + row, mask=has_none & (row < n_rows), other=-1)
-        source = tl.where(has_none, joined, source)
+        is_joining = (source < 0) & (row < n_rows)
+        share = tl.load(SHARES + row, mask=is_joining, other=1.0)
+        source = tl.where(source < 0, tl.load(JOINS + row, mask=is_joining, other=-1), source)
     inside = (row < n_rows)[:, None] & (column < width)[None, :]
     found = inside & (source >= 0)[:, None]
-    first = tl.load(pointers(FIRST, source, column, width), mask=found, other=0.0)
-    if BOTH:
-        second = tl.load(pointers(SECOND, source, column, width), mask=found, other=0.0)
+    value = tl.load(pointers(FROM, source, column, width), mask=found, other=0.0)
     if WITH_SHARES:
-        first = (first.to(tl.float32) * share[:, None]).to(FIRST.dtype.element_ty)
-        if BOTH:
-            second = (second.to(tl.float32) * share[:, None]).to(SECOND.dtype.element_ty)
-    tl.store(pointers(FIRST_TO, row, column, width), first, mask=inside)
-    if BOTH:
-        tl.store(pointers(SECOND_TO, row, column, width), second, mask=inside)
+        value = (value.to(tl.float32) * share[:, None]).to(FROM.dtype.element_ty)
+    tl.store(pointers(TO, row, column, width), value, mask=inside)
 
 
 @triton.jit(do_not_specialize_on_alignment=["BEFORE", "AFTER"])
 def fuse_kernel(
     FIRST, SECOND, FIRST_TO, SECOND_TO, PLACES, SHARES, BEFORE, AFTER, width,
-    ROWS: tl.constexpr, STEP: tl.constexpr, BOTH: tl.constexpr,
+    ROWS: tl.constexpr, STEP: tl.constexpr,
 ):  # fmt: skip
-    """Programs: (text, some columns). A text's last row, if fused, is the sum of the leaving rows'
-    shares.
+    """Programs: (text, some columns, tensor). A text's last row, if fused, is the sum of the
+    leaving rows' shares.
     """
+    FROM, TO = of_two(FIRST, SECOND), of_two(FIRST_TO, SECOND_TO)
     text = tl.program_id(0)
     column = tl.program_id(1) * STEP + tl.arange(0, STEP)
     start, end = tl.load(BEFORE + text), tl.load(BEFORE + text + 1)
     new_start, new_end = tl.load(AFTER + text), tl.load(AFTER + text + 1)
     last = tl.load(PLACES + tl.maximum(new_end - 1, 0))
     if (new_start < new_end) & (last < 0):
-        first = tl.zeros([STEP], tl.float32)
-        second = tl.zeros([STEP], tl.float32)
+        total = tl.zeros([STEP], tl.float32)
         for begin in range(start, end, ROWS):
             row = begin + tl.arange(0, ROWS)
             share = tl.load(SHARES + row, mask=row < end, other=0.0)
             leaving = (share != 0.0)[:, None] & (column < width)[None, :]
-            value = tl.load(pointers(FIRST, row, column, width), mask=leaving, other=0.0)
-            first += tl.sum(value.to(tl.float32) * share[:, None], 0)
-            if BOTH:
-                value = tl.load(pointers(SECOND, row, column, width), mask=leaving, other=0.0)
-                second += tl.sum(value.to(tl.float32) * share[:, None], 0)
+            value = tl.load(pointers(FROM, row, column, width), mask=leaving, other=0.0)
+            total += tl.sum(value.to(tl.float32) * share[:, None], 0)
         place = (new_end - 1).to(tl.int64) * width + column
-        tl.store(FIRST_TO + place, first.to(FIRST_TO.dtype.element_ty), mask=column < width)
-        if BOTH:
-            tl.store(SECOND_TO + place, second.to(SECOND_TO.dtype.element_ty), mask=column < width)
+        tl.store(TO + place, total.to(TO.dtype.element_ty), mask=column < width)
 
 
 @triton.jit(do_not_specialize_on_alignment=["BEFORE", "WHOLE"])
@@ -586,14 +579,12 @@ def put_back_kernel(
         if not ALL:
             moves &= tl.load(DESTINATION + row, mask=row < end, other=0) < 0
         inside = moves[:, None] & (column < width)[None, :]
-        hidden = pointers(HIDDEN, row, column, width)
-        restored = pointers(RESTORED, whole_start + origin, column, width)
+        source = pointers(HIDDEN, row, column, width)
+        to = pointers(RESTORED, whole_start + origin, column, width)
         if TO_HIDDEN:
-            value = tl.load(restored, mask=inside, other=0.0)
-            tl.store(hidden, value.to(HIDDEN.dtype.element_ty), mask=inside)
-        else:
-            value = tl.load(hidden, mask=inside, other=0.0)
-            tl.store(restored, value.to(RESTORED.dtype.element_ty), mask=inside)
+            source, to = to, source
+        value = tl.load(source, mask=inside, other=0.0)
+        tl.store(to, value.to(to.dtype.element_ty), mask=inside)
 
 
 @triton.jit

@@ -312,7 +312,6 @@ class TritonOperations(Operations):
             dropout=0.0 if self.seeds is None else attention.dropout,
             seed=None if self.seeds is None else self.seeds[layer : layer + 1],
             stacked=projected.source,
-            key_tiles=stage.tiles if firsts else None,
         )
         mixed = attended.mixed.flatten(1)  # (piece, attention_head × head_width)
         return Seen(mixed, attended.received, head_sizes=attended.head_size)
