@@ -396,9 +396,9 @@ def _pull_back(told: Told, all_tiles: Sequence[Tiles]) -> Tensor | None:
     longest = max((tiles.shape.span for tiles in used), default=0)
     if len(whole) < len(used):
         told["n_shorter"] = max((tiles.shape.span for tiles in whole), default=0)
-        _walk(walk_for_queries, told, _blocks(BY_QUERY, told, longest), longest, held="ROWS", step="KEYS")
+        _walk(walk_for_queries, told, longest, BY_QUERY, held="ROWS", step="KEYS")
     if used:
-        _walk(walk_for_keys, told, _blocks(BY_KEY, told, longest), longest, held="KEYS", step="QUERIES")
+        _walk(walk_for_keys, told, longest, BY_KEY, held="KEYS", step="QUERIES")
     return to_bias
 
 
@@ -447,8 +447,9 @@ def _blocks(blocks: Blocks, told: Told, longest: int) -> Blocks:
     return replace(blocks, most_registers=None) if told["WITH_DROPOUT"] else blocks
 
 
-def _walk(kernel: Any, told: Told, blocks: Blocks, longest: int, *, held: str, step: str) -> None:
+def _walk(kernel: Any, told: Told, longest: int, blocks: Blocks, *, held: str, step: str) -> None:
     """One launch for texts of up to so many pieces. held, step: what the kernel calls the rows."""
+    blocks = _blocks(blocks, told, longest)
     n_blocks = -(-longest // blocks.held)
     n_texts = len(told["KEY_BOUNDS"]) - 1
     sizes = {held: blocks.held, step: blocks.step, "n_blocks": n_blocks}

@@ -79,7 +79,7 @@ def query_gradient(
     N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr, STEP: tl.constexpr, FARTHEST: tl.constexpr,
     TILE_ROWS: tl.constexpr, ROWS: tl.constexpr, SPAN: tl.constexpr, SHIFT: tl.constexpr,
     N_BUCKETS: tl.constexpr, EVEN: tl.constexpr, RULE: tl.constexpr, CHOOSES: tl.constexpr,
-    PRECISE: tl.constexpr, WITH_ALPHA: tl.constexpr, WITH_BIAS: tl.constexpr,
+    PRECISE: tl.constexpr, WITH_TO_ALPHA: tl.constexpr, WITH_BIAS: tl.constexpr,
     WITH_ALIVE: tl.constexpr, WITH_DROPOUT: tl.constexpr,
 ):  # fmt: skip
     """Programs: (part of a tile, attention_head); a part is ROWS of the tile's TILE_ROWS queries.
@@ -133,7 +133,7 @@ def query_gradient(
     store_lines(LINES + head * 3 * n_lines + at_text + query_number, times, shift, mean,
                 query_live, n_lines)  # fmt: skip
     centred = pull - mean[:, None]
-    if WITH_ALPHA:
+    if WITH_TO_ALPHA:
         to_alpha = -tl.sum(beyond_line(weights, slope, logarithm) * centred, 1)
         tl.store(TO_ALPHA + row, to_alpha * (beta * beta), mask=query_live)
     to_affinity = slope * centred
@@ -176,7 +176,7 @@ def block_of_keys(
 def walk_keys_back(
     query, to_mixed, times, shift, centre, beta, of_key, of_value, of_row, SEED, query_place,
     n_pieces, key_stride, value_stride, head, dropout, N_HEADS, HEAD_WIDTH, WIDTH, ROWS, KEYS,
-    RULE, CHOOSES, WITH_ALPHA, WITH_DROPOUT,
+    RULE, CHOOSES, WITH_TO_ALPHA, WITH_DROPOUT,
 ):  # fmt: skip
     """√d ∂query, m, and ∂α (α − 1)², some queries' walk over all keys."""
     SOFT: tl.constexpr = (RULE == "softmax") or CHOOSES
@@ -199,7 +199,7 @@ def walk_keys_back(
             total += tl.sum(slope, 1)
             pulled += tl.sum(slope * centred, 1)
             by_slope = tl.dot(slope.to(key.dtype), key, by_slope)
-        if WITH_ALPHA:
+        if WITH_TO_ALPHA:
             by_beyond += tl.sum(beyond, 1)
             to_alpha -= tl.sum(beyond * centred, 1)
         to_query = tl.dot((slope * centred).to(key.dtype), key, to_query)
@@ -218,7 +218,7 @@ def walk_for_queries(
     n_blocks, n_shorter, scale, dropout,
     N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr, WIDTH: tl.constexpr,
     ROWS: tl.constexpr, KEYS: tl.constexpr, EVEN: tl.constexpr, FARTHEST: tl.constexpr,
-    RULE: tl.constexpr, CHOOSES: tl.constexpr, WITH_ALPHA: tl.constexpr,
+    RULE: tl.constexpr, CHOOSES: tl.constexpr, WITH_TO_ALPHA: tl.constexpr,
     WITH_ALIVE: tl.constexpr, WITH_DROPOUT: tl.constexpr,
 ):  # fmt: skip
     """Programs: (block of ROWS queries of a text, attention_head); n_blocks of them a text, all but
@@ -257,10 +257,10 @@ def walk_for_queries(
     to_query, more, to_alpha = walk_keys_back(
         query, to_mixed, times, shift, centre, beta, of_key, of_value, of_row, SEED, place,
         n_pieces, key_stride, value_stride, head, dropout, N_HEADS, HEAD_WIDTH, WIDTH, ROWS, KEYS,
-        RULE, CHOOSES, WITH_ALPHA, WITH_DROPOUT)  # fmt: skip
+        RULE, CHOOSES, WITH_TO_ALPHA, WITH_DROPOUT)  # fmt: skip
     store_lines(LINES + head * 3 * n_lines + at_text + number, times, shift, centre + more, live,
                 n_lines)  # fmt: skip
-    if WITH_ALPHA:
+    if WITH_TO_ALPHA:
         tl.store(TO_ALPHA + row, to_alpha * (beta * beta), mask=live)
     of_query = first_number(TO_QUERY, start, to_query_stride, head, HEAD_WIDTH)
     store_part(of_query, to_query * scale, number, live, to_query_stride, HEAD_WIDTH, WIDTH)
