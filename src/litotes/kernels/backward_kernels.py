@@ -32,6 +32,7 @@ from litotes.kernels.forward_kernels import (
     product,
     store_rows,
     text_at,
+    tile_at,
 )
 from litotes.kernels.rules import (
     LOG2_E,
@@ -71,6 +72,35 @@ def store_bias_gradient(to_bias, bucket, to_affinity, N_BUCKETS):
         tl.store(to_bias + number, tl.sum(tl.where(bucket == number, to_affinity, 0.0)))
 
 
+@triton.jit
+def chosen_of_rows(
+    CHOSEN, TURNED, row, at_row, query_live, key_live, head, n_lines, n_keys, FARTHEST, CHOOSES
+):  # fmt: skip
+    """Which keys whole rows may have weights for, (query, key). If they are chosen, their words are
+    turned for the other walk.
+    """
+    chosen = query_live[:, None] & key_live[None, :]
+    if CHOOSES:
+        of_row = CHOSEN + row.to(tl.int64) * (FARTHEST // 32)
+        turned = TURNED + head.to(tl.int64) * (FARTHEST // 32) * n_lines
+        turn_words(of_row, turned, at_row, query_live, n_lines, n_keys, FARTHEST)
+        key_number = tl.arange(0, key_live.shape[0])[None, :]
+        words = tl.load(of_row[:, None] + key_number // 32, mask=chosen, other=0)
+        chosen = (words >> (key_number % 32)) & 1 != 0
+    return chosen
+
+
+@triton.jit
+def store_query_gradient(
+    to_affinity, key_rows, to_rows, query_live, key_live, scale, HEAD_WIDTH, STEP, PRECISE
+):  # fmt: skip
+    """∂affinity · key / √d, the head's width in steps."""
+    for start in tl.static_range(0, HEAD_WIDTH, STEP):
+        key = load_rows(key_rows, key_live, HEAD_WIDTH, STEP, start)
+        to_query = product(to_affinity.to(key.dtype), key, PRECISE) * scale
+        store_rows(to_rows, to_query, query_live, HEAD_WIDTH, STEP, start)
+
+
 @triton.jit(do_not_specialize=["n_rows_apart"])
 def query_gradient(
     QUERY, KEY, VALUE, TO_MIXED, QUERY_BOUNDS, KEY_BOUNDS, TILES, ALPHA, ORIGIN, BUCKETS, BIAS,
@@ -84,22 +114,18 @@ def query_gradient(
 ):  # fmt: skip
     """Programs: (part of a tile, attention_head); a part is ROWS of the tile's TILE_ROWS queries.
 
-    TO_ALPHA: (attention_head, piece). TO_BIAS: (program, attention_head, bucket). LINES, TURNED: as
-    in `walk_for_queries`.
+    TO_ALPHA: (attention_head, piece). TO_BIAS: (program, attention_head, bucket).
     """
     head, program = tl.program_id(1), tl.program_id(0)
     tile, part = program // (TILE_ROWS // ROWS), program % (TILE_ROWS // ROWS)
     text, slot = tl.load(TILES + 2 * tile), tl.load(TILES + 2 * tile + 1)
     if has_nothing(ALIVE, text, head, WITH_ALIVE):
         return
-    query_start, n_queries = text_at(QUERY_BOUNDS, text)
-    key_start, n_keys = text_at(KEY_BOUNDS, text)
-    query_number = slot * TILE_ROWS + part * ROWS + tl.arange(0, ROWS) - SHIFT
-    key_number = tl.arange(0, SPAN)
-    query_place, key_place = query_start + query_number, key_start + key_number
-    query_live = (query_number >= 0) & (query_number < n_queries)
-    key_live = key_number < n_keys
-    pairs = query_live[:, None] & key_live[None, :]
+    queries, keys, key_start, n_keys = tile_at(
+        QUERY_BOUNDS, KEY_BOUNDS, text, slot * TILE_ROWS + part * ROWS - SHIFT, ROWS,
+        SPAN)  # fmt: skip
+    query_number, query_live, query_place = queries
+    key_number, key_live, key_place = keys
     row = head * n_rows_apart + query_place
     query_far, key_far, column = query_place.to(tl.int64), key_place.to(tl.int64), head * HEAD_WIDTH
     query_rows = QUERY + column + query_far * query_stride
@@ -111,17 +137,12 @@ def query_gradient(
             (ORIGIN, BUCKETS + FARTHEST, BIAS + head), (key_start + query_number)[:, None],
             key_place[None, :], query_live[:, None], key_live[None, :], N_HEADS)  # fmt: skip
         products += bias / scale
-    at_text = even_place(query_start, text, EVEN)
-    if CHOOSES:
-        of_row = CHOSEN + row.to(tl.int64) * (FARTHEST // 32)
-        turned = TURNED + head.to(tl.int64) * (FARTHEST // 32) * n_lines + at_text
-        turn_words(of_row, turned, query_number, query_live, n_lines, n_keys, FARTHEST)
-        words = tl.load(of_row[:, None] + key_number[None, :] // 32, mask=pairs, other=0)
-        pairs = (words >> (key_number % 32)[None, :]) & 1 != 0
-    beta = beta_of(ALPHA, head, RULE)
-    times, shift = row_lines(ROW_NUMBERS, row, query_live, N_HEADS * n_rows_apart, scale, beta,
-                             RULE)  # fmt: skip
-    line = tl.where(pairs, products, -float("inf")) * times[:, None] + shift[:, None]
+    at_row = even_place(tl.load(QUERY_BOUNDS + text), text, EVEN) + query_number
+    chosen = chosen_of_rows(CHOSEN, TURNED, row, at_row, query_live, key_live, head, n_lines,
+                            n_keys, FARTHEST, CHOOSES)  # fmt: skip
+    beta, n_rows = beta_of(ALPHA, head, RULE), N_HEADS * n_rows_apart
+    times, shift = row_lines(ROW_NUMBERS, row, query_live, n_rows, scale, beta, RULE)
+    line = tl.where(chosen, products, -float("inf")) * times[:, None] + shift[:, None]
     weights, slope, logarithm = weights_on_line(line, beta, RULE, PRECISE)
     to_mixed_rows = TO_MIXED + column + query_far * (N_HEADS * HEAD_WIDTH)
     value_rows = VALUE + column + key_far * value_stride
@@ -130,8 +151,7 @@ def query_gradient(
     pull = after_dropout(pull, SEED, query_place, key_number, head, dropout, N_HEADS,
                          WITH_DROPOUT)  # fmt: skip
     mean = tl.sum(slope * pull, 1) / tl.where(query_live, tl.sum(slope, 1), 1.0)
-    store_lines(LINES + head * 3 * n_lines + at_text + query_number, times, shift, mean,
-                query_live, n_lines)  # fmt: skip
+    store_lines(LINES + head * 3 * n_lines + at_row, times, shift, mean, query_live, n_lines)
     centred = pull - mean[:, None]
     if WITH_TO_ALPHA:
         to_alpha = -tl.sum(beyond_line(weights, slope, logarithm) * centred, 1)
@@ -140,11 +160,8 @@ def query_gradient(
     if WITH_BIAS:
         to_bias = TO_BIAS + (program * N_HEADS + head) * N_BUCKETS
         store_bias_gradient(to_bias, bucket, to_affinity, N_BUCKETS)
-    to_rows = TO_QUERY + column + query_far * to_query_stride
-    for start in tl.static_range(0, HEAD_WIDTH, STEP):
-        key = load_rows(key_rows, key_live, HEAD_WIDTH, STEP, start)
-        to_query = product(to_affinity.to(key.dtype), key, PRECISE) * scale
-        store_rows(to_rows, to_query, query_live, HEAD_WIDTH, STEP, start)
+    store_query_gradient(to_affinity, key_rows, TO_QUERY + column + query_far * to_query_stride,
+                         query_live, key_live, scale, HEAD_WIDTH, STEP, PRECISE)  # fmt: skip
 
 
 @triton.jit

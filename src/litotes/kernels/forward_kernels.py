@@ -41,6 +41,19 @@ def text_at(BOUNDS, text):
 
 
 @triton.jit
+def tile_at(QUERY_BOUNDS, KEY_BOUNDS, text, first, ROWS, SPAN):
+    """A tile's queries, from the text's `first` on, and the text's keys, of both the numbers, which
+    of them there are, and their places; with where the keys begin, and how many they are.
+    """
+    query_start, n_queries = text_at(QUERY_BOUNDS, text)
+    key_start, n_keys = text_at(KEY_BOUNDS, text)
+    query_number, key_number = first + tl.arange(0, ROWS), tl.arange(0, SPAN)
+    query_live = (query_number >= 0) & (query_number < n_queries)
+    queries = query_number, query_live, query_start + query_number
+    return queries, (key_number, key_number < n_keys, key_start + key_number), key_start, n_keys
+
+
+@triton.jit
 def is_removed(ALIVE, text, head):
     """Whether a text is without this attention head."""
     return (tl.load(ALIVE + text) >> head) & 1 == 0
@@ -316,6 +329,22 @@ def store_received(
 
 
 @triton.jit
+def mix_and_store(
+    weights, value, value_rows, mixed_rows, query_live, key_live, HEAD_WIDTH, STEP, PRECISE
+):  # fmt: skip
+    """The weights' products with the values, of which the first step is there already. Returns the
+    sum of what it stored, without signs.
+    """
+    size = 0.0
+    for start in tl.static_range(0, HEAD_WIDTH, STEP):
+        if start > 0:
+            value = load_rows(value_rows, key_live, HEAD_WIDTH, STEP, start)
+        mixed = product(weights, value, PRECISE)
+        size += store_rows(mixed_rows, mixed, query_live, HEAD_WIDTH, STEP, start)
+    return size
+
+
+@triton.jit
 def store_nothing(
     mixed_rows, to_received, to_size, query_live, key_live, HEAD_WIDTH, STEP, IMPORTANCE,
     WITH_HEAD_SIZE,
@@ -351,14 +380,11 @@ def attend_tile(
     text, slot = tl.load(TILES + 2 * tile), tl.load(TILES + 2 * tile + 1)
     if text < 0:
         return
-    query_start, n_queries = text_at(QUERY_BOUNDS, text)
-    key_start, n_keys = text_at(KEY_BOUNDS, text)
     # a text's first piece is a block of queries by itself: SHIFT empty rows before it
-    query_number = slot * ROWS + tl.arange(0, ROWS) - SHIFT
-    key_number = tl.arange(0, SPAN)
-    query_place, key_place = query_start + query_number, key_start + key_number
-    query_live = (query_number >= 0) & (query_number < n_queries)
-    key_live = key_number < n_keys
+    queries, keys, key_start, n_keys = tile_at(
+        QUERY_BOUNDS, KEY_BOUNDS, text, slot * ROWS - SHIFT, ROWS, SPAN)  # fmt: skip
+    query_number, query_live, query_place = queries
+    key_number, key_live, key_place = keys
     query_far, key_far, column = query_place.to(tl.int64), key_place.to(tl.int64), head * HEAD_WIDTH
     query_rows = QUERY + column + query_far * query_stride
     key_rows = KEY + column + key_far * key_stride
@@ -389,13 +415,9 @@ def attend_tile(
         store_received(to_received, weights, query_live.to(tl.float32), value, value_rows,
                        key_live, HEAD_WIDTH, STEP, IMPORTANCE, PRECISE)  # fmt: skip
     weights = after_dropout(weights, SEED, query_place, key_number, head, dropout, N_HEADS,
-                            WITH_DROPOUT).to(value.dtype)  # fmt: skip
-    size = 0.0
-    for start in tl.static_range(0, HEAD_WIDTH, STEP):
-        if start > 0:
-            value = load_rows(value_rows, key_live, HEAD_WIDTH, STEP, start)
-        mixed = product(weights, value, PRECISE)
-        size += store_rows(mixed_rows, mixed, query_live, HEAD_WIDTH, STEP, start)
+                            WITH_DROPOUT)  # fmt: skip
+    size = mix_and_store(weights.to(value.dtype), value, value_rows, mixed_rows, query_live,
+                         key_live, HEAD_WIDTH, STEP, PRECISE)  # fmt: skip
     if WITH_HEAD_SIZE:
         tl.store(to_size, size)
 

@@ -18,7 +18,7 @@ from litotes.kernels.forward_kernels import (
     store_received,
     store_row_numbers,
     store_rows,
-    text_at,
+    tile_at,
 )
 from litotes.kernels.pairs import (
     N_PAIRS,
@@ -272,10 +272,9 @@ def attend_pairs(
     text, slot = tl.load(TILES + 2 * tile), tl.load(TILES + 2 * tile + 1)
     if text < 0:
         return
-    query_start, n_queries = text_at(QUERY_BOUNDS, text)
-    key_start, n_keys = text_at(KEY_BOUNDS, text)
-    query_number = slot * ROWS + tl.arange(0, ROWS)
-    query_live, query_place = query_number < n_queries, query_start + query_number
+    queries, keys, key_start, n_keys = tile_at(
+        QUERY_BOUNDS, KEY_BOUNDS, text, slot * ROWS, ROWS, 2 * N_PAIRS * PART)  # fmt: skip
+    query_number, query_live, query_place = queries
     query_far, column = query_place.to(tl.int64), head * HEAD_WIDTH
     query_rows = QUERY + column + query_far * query_stride
     mixed_rows = MIXED + column + query_far * (N_HEADS * HEAD_WIDTH)
@@ -283,10 +282,8 @@ def attend_pairs(
     to_size = HEAD_SIZE + (text * n_slots + slot) * N_HEADS + head
     if WITH_ALIVE:
         if is_removed(ALIVE, text, head):
-            key_number = tl.arange(0, 2 * N_PAIRS * PART)
-            store_nothing(mixed_rows, to_received + key_number, to_size, query_live,
-                          key_number < n_keys, HEAD_WIDTH, WIDTH, IMPORTANCE,
-                          WITH_HEAD_SIZE)  # fmt: skip
+            store_nothing(mixed_rows, to_received + keys[0], to_size, query_live, keys[1],
+                          HEAD_WIDTH, WIDTH, IMPORTANCE, WITH_HEAD_SIZE)  # fmt: skip
             return
     query = load_rows(query_rows, query_live, HEAD_WIDTH, WIDTH)
     distance = (ORIGIN, BUCKETS + FARTHEST, BIAS + head)
