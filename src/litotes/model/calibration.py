@@ -455,7 +455,7 @@ class TaskAnswers:
             return [None] * len(self.values)
         return np.take_along_axis(self.probabilities, self.values[:, None], 1)[:, 0].tolist()
 
-    def sets(self) -> list[tuple[str, ...]] | list[None]:
+    def sets(self) -> Sequence[tuple[str, ...] | None]:
         """The labels that are still possible."""
         return (
             [None] * len(self.values) if self.possible is None else _named(self.possible, self.task)

@@ -165,11 +165,9 @@ def _save(
         (folder / name).unlink(missing_ok=True)
     encoder = network.encoder
     tensors, omits_base = _encoder_tensors(model, encoder, compact=compact)
-    for prefix, heads in (
-        (_HEADS, network.heads),
-        (_EXITS, None if exits is None else exits.heads),
-    ):
-        for name, tensor in {} if heads is None else heads.state_dict().items():
+    saved = {_HEADS: network.heads} | ({} if exits is None else {_EXITS: exits.heads})
+    for prefix, heads in saved.items():
+        for name, tensor in heads.state_dict().items():
             tensors[f"{prefix}{name}"] = tensor.detach().cpu().clone()
     write_bytes(folder / WEIGHTS, to_bytes(tensors, metadata={"format": "pt"}))
     write_text(folder / TOKENIZER, model.tokenizer.to_json())
@@ -205,11 +203,9 @@ def _encoder_tensors(
     if model.base_sha256 is not None:
         base = pretrained.bundled_tensors(model.base, sha256=model.base_sha256)
     tensors = to_family_tensors(encoder)
-    unchanged = {
-        name for name in tensors if name in base and torch.equal(tensors[name], base[name])
-    }
-    kept = {name: tensor for name, tensor in tensors.items() if name not in unchanged}
-    omits_base = bool(unchanged)
+    same = {name for name in tensors if name in base and torch.equal(tensors[name], base[name])}
+    kept = {name: tensor for name, tensor in tensors.items() if name not in same}
+    omits_base = bool(same)
     if compact and base:  # from any other encoder nobody could complete it
         kept, omits_base = to_difference(kept, base), True
     return kept | extra_tensors(encoder), omits_base
@@ -267,15 +263,9 @@ def _damage_in_words(folder: ModelFolder) -> Iterator[None]:
     """Whatever a description or weights that are no model lead to, as one sentence."""
     try:
         yield
-    except (
-        ArithmeticError,
-        LookupError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        RuntimeError,
-        AssertionError,
-    ) as error:
+    except (UserError, OSError, MemoryError):
+        raise
+    except Exception as error:
         raise folder.damaged(reason_of(error)) from error
 
 

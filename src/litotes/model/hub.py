@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -74,13 +74,9 @@ class OnHub:
         return one_line(self, name=self.name, revision=self.revision, folder=folder)
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "revision": self.revision,
-            "folder": str(self.folder),
-            "files": list(self.files),
-            "left_out": list(self.left_out),
-        }
+        content = {**asdict(self), "folder": str(self.folder)}
+        del content["notes"]
+        return content
 
 
 def push(
@@ -102,28 +98,24 @@ def push(
     contents: dict[str, bytes] = {}
     left_out: list[str] = []
     for part in (folder, *folder.parts):
-        within = _path_in(folder, part)
-        own = [file for file in own_files(part.path) if _may_travel(file.name)]
-        left_out += [f"{within}{file.name}" for file in own_files(part.path) if file not in own]
-        travelling = {file.name: file.read_bytes() for file in own}
+        within, own = part.path.relative_to(folder.path), own_files(part.path)
+        travelling = {file.name: file.read_bytes() for file in own if _may_travel(file.name)}
         manifest = Manifest({}).with_files(travelling)
         for name in _deciding(part):
             if name not in travelling:
                 raise changed_file(part.path / name)
             part.manifest.check(part.path / name, manifest.files[name])
+        left_out += [(within / one.name).as_posix() for one in own if one.name not in travelling]
         travelling[MANIFEST] = json_bytes(manifest.as_json())
-        contents |= {f"{within}{name}": content for name, content in travelling.items()}
+        contents |= {(within / name).as_posix(): one for name, one in travelling.items()}
     with _hub_errors(f"{folder} could not be pushed to {repository}"):
         from huggingface_hub import CommitOperationAdd, HfApi
 
         api = HfApi(endpoint=endpoint or _own_hub())
         api.create_repo(repository, private=private, exist_ok=True)
-        operations = []
-        for path, content in contents.items():
-            operations.append(CommitOperationAdd(path_in_repo=path, path_or_fileobj=content))
-        commit = api.create_commit(
-            repository, operations, commit_message=message or "Push a litotes model folder"
-        )
+        operations = [CommitOperationAdd(path, content) for path, content in contents.items()]
+        message = message or "Push a litotes model folder"
+        commit = api.create_commit(repository, operations, commit_message=message)
     return OnHub(repository, commit.oid, folder.path, tuple(contents), tuple(left_out))
 
 
@@ -151,9 +143,10 @@ def pull(
         for part in (pulled, *pulled.parts):
             for name in _deciding(part):
                 if name not in part.manifest.files:
+                    place = (part.path / name).relative_to(folder)
                     raise UserError(
-                        f"{repository} lists no {_path_in(pulled, part)}{name}, without which it"
-                        " gives no answer: nothing was pulled. Ask its owner to push it again."
+                        f"{repository} lists no {place.as_posix()}, without which it gives no"
+                        " answer: nothing was pulled. Ask its owner to push it again."
                     )
     return replace(found, folder=folder)
 
@@ -174,16 +167,12 @@ def split_name(name: str) -> tuple[str, str | None]:
     return found[1], found[2]
 
 
-def _path_in(folder: ModelFolder, part: ModelFolder) -> str:
-    return "" if part is folder else f"{part.path.relative_to(folder.path).as_posix()}/"
-
-
 def _deciding(folder: ModelFolder) -> tuple[str, ...]:
     """The files without which the folder gives no answer."""
     if folder.parts:
         return (DESCRIPTION,)
     has_table = folder.exits is not None and folder.exits.has_table
-    return (DESCRIPTION, *HASHED, TABLE) if has_table else (DESCRIPTION, *HASHED)
+    return DECIDING if has_table else DECIDING[:-1]
 
 
 def _may_travel(name: str) -> bool:
@@ -191,14 +180,6 @@ def _may_travel(name: str) -> bool:
         return True
     is_plain = _FILE.fullmatch(name) is not None
     return is_plain and name.endswith(TRAVELS) and name not in (*_STAYS, MANIFEST)
-
-
-def _parts_of(folder: Path) -> tuple[str, ...]:
-    """The names of the folders inside, which are fetched before the whole can be opened."""
-    names = read_json_table(folder / DESCRIPTION, advice=_ADVICE).get("parts", [])
-    if not isinstance(names, list) or not all(is_plain_name(name) for name in names):
-        raise UserError(f"The {DESCRIPTION} that was pulled names parts that are no folders.")
-    return tuple(names)
 
 
 def _fetch(
@@ -213,35 +194,39 @@ def _fetch(
         files, notes, places = [], [], [""]
         for within in places:
             hf_hub_download(repository, f"{within}{MANIFEST}", **where)
-            manifest = read_manifest(folder / within)
-            _check_names(repository, manifest)
-            files.append(f"{within}{MANIFEST}")
-            for number, (name, sha256) in enumerate(manifest.files.items()):
-                watch("pulling", number, len(manifest.files), name)
+            stated = _listed(repository, folder / within)
+            files += [f"{within}{name}" for name in (MANIFEST, *stated)]
+            for number, (name, sha256) in enumerate(stated.items()):
+                watch("pulling", number, len(stated), name)
                 hf_hub_download(repository, f"{within}{name}", **where)
-                files.append(f"{within}{name}")
-                if sha256_of(folder / within / name) == sha256:
-                    continue
-                if name in DECIDING:
+                is_as_stated = sha256_of(folder / within / name) == sha256
+                if not is_as_stated and name in DECIDING:
                     raise UserError(
                         f"{name} of {repository} is not the file that its {MANIFEST} states:"
                         " nothing was pulled. Pull it again, or ask its owner to push it again."
                     )
-                notes.append(f"{name} was edited after the model was pushed.")
-            if not within:
-                places += [f"{part}/" for part in _parts_of(folder)]
+                if not is_as_stated:
+                    notes.append(f"{name} was edited after the model was pushed.")
+            if not within:  # the folders inside are fetched before the whole can be opened
+                parts = read_json_table(folder / DESCRIPTION, advice=_ADVICE).get("parts", [])
+                if not isinstance(parts, list) or not all(map(is_plain_name, parts)):
+                    raise UserError(f"The {DESCRIPTION} that was pulled names no folders as parts.")
+                places += [f"{part}/" for part in parts]
     return OnHub(repository, commit, folder, tuple(files), (), tuple(notes))
 
 
-def _check_names(repository: str, manifest: Manifest) -> None:
-    for name in manifest.files:
+def _listed(repository: str, folder: Path) -> Mapping[str, str]:
+    """The files of a model folder by its manifest, none of which but such as travel."""
+    stated = read_manifest(folder).files
+    for name in stated:
         if not _may_travel(name):
             raise UserError(
                 f"{repository} lists {name!r:.80}, which is no file of a model folder that travels"
                 f" ({', '.join(TRAVELS)}): nothing was pulled."
             )
-    if DESCRIPTION not in manifest.files:
+    if DESCRIPTION not in stated:
         raise UserError(f"{repository} is no litotes model: it has no {DESCRIPTION}.")
+    return stated
 
 
 @contextmanager
