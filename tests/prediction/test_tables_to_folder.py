@@ -370,33 +370,30 @@ def test_folders_where_it_would_do_harm_are_refused(
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["letter.txt"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["tea", "--key", "id"], "--key needs --file"),
-        (["tea", "--no-text"], "--no-text needs --file"),
-        (["tea", "--format", "parquet"], "--format parquet needs --file and --out"),
-        (["tea", "--out", "o.parquet"], "Parquet files are written for tables"),
-        (["tea", "--workers", "2"], "--workers needs --on"),
-        (["--file", "f.csv", "--key", "a", "--columns", "b"], "--key and --columns"),
-        (["--on", "here", "--out", "o"], "--on needs --file"),
-        (["--on", "here", "--file", "f.csv"], "--on needs --out"),
-        (
-            ["--on", "here", "--file", "f.csv", "--out", "o", "--format", "table"],
-            "--on and --format table",
-        ),
-        (["--on", "here", "--file", "f.csv", "--out", "o", "--address", "auto"], "needs --on ray"),
-        (["--on", "here", "--file", "f.csv", "--out", "o"], "f.csv does not exist"),
-    ],
-)
+IN_PARTS = "--on here --file f.csv"
+REFUSED = {
+    "tea --key id": "--key needs --file",
+    "tea --no-text": "--no-text needs --file",
+    "tea --format parquet": "--format parquet needs --file and --out",
+    "tea --out o.parquet": "Parquet files are written for tables",
+    "tea --workers 2": "--workers needs --on",
+    "--file f.csv --key a --columns b": "--key and --columns",
+    "--on here --out o": "--on needs --file",
+    IN_PARTS: "--on needs --out",
+    f"{IN_PARTS} --out o --format table": "--on and --format table",
+    f"{IN_PARTS} --out o --address auto": "needs --on ray",
+    f"{IN_PARTS} --out o": "f.csv does not exist",
+}
+
+
+@pytest.mark.parametrize("options", REFUSED)
 def test_what_the_command_refuses(
     asked: BatchPredictor,
     tmp_path: Path,
-    arguments: list[str],
-    sentence: str,
+    options: str,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["predict", "--model", asked.folder, *arguments]) == 2
-    assert sentence in capsys.readouterr().err
+    assert main(["predict", "--model", asked.folder, *options.split()]) == 2
+    assert REFUSED[options] in capsys.readouterr().err

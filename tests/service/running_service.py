@@ -15,6 +15,7 @@ import signal
 import socket
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from io import TextIOWrapper
 from multiprocessing.context import ForkServerProcess
@@ -32,12 +33,36 @@ _WATCHED += ("os.remove", "os.rename")
 
 
 @dataclass
-class Running:
+class Served:
+    """A service that is asked over a socket."""
+
+    port: int
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout=10)
+
+    def ask(self, *parts: bytes | float) -> bytes:
+        """Sends bytes, waits where a number stands, and gives back all that comes until the other
+        side closes or the answer is whole.
+        """
+        with self.connect() as connection:
+            try:
+                for part in parts:
+                    if isinstance(part, bytes):
+                        connection.sendall(part)
+                    else:
+                        time.sleep(part)
+            except OSError:  # refused in the middle: the answer is there all the same
+                pass
+            return read_answer(connection)
+
+
+@dataclass
+class Running(Served):
     """events_file: what the process opened, written when it ends."""
 
     process: ForkServerProcess
     stderr: TextIOWrapper
-    port: int
     events_file: Path
     ready_at: float
 
@@ -69,24 +94,6 @@ class Running:
         seen = [(event, what) for when, event, what in events if self.ready_at < when < until]
         return [one for one in seen if not _is_module(*one)]
 
-    def connect(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self.port), timeout=10)
-
-    def ask(self, *parts: bytes | float) -> bytes:
-        """Sends bytes, waits where a number stands, and gives back all that comes until the other
-        side closes or the answer is whole.
-        """
-        with self.connect() as connection:
-            try:
-                for part in parts:
-                    if isinstance(part, bytes):
-                        connection.sendall(part)
-                    else:
-                        time.sleep(part)
-            except OSError:  # refused in the middle: the answer is there all the same
-                pass
-            return read_answer(connection)
-
 
 def _is_module(event: str, what: str) -> bool:
     own = Path(os.__file__).parent, Path(litotes.__file__).parent / "service"
@@ -109,7 +116,7 @@ def start(folder: Path, out: Path, *options: str, n_files: int | None = None) ->
         written += line
         if line.startswith("Ready: "):
             port = int(line.rsplit(":", 1)[1])
-            return Running(process, stderr, port, events_file, time.time() + 0.05)
+            return Running(port, process, stderr, events_file, time.time() + 0.05)
     raise AssertionError(written)
 
 
@@ -167,3 +174,11 @@ def parse_answer(answer: bytes) -> tuple[int, dict[str, str], Any]:
     headers = {name.lower(): value.strip() for name, _, value in parts}
     is_json = "json" in headers.get("content-type", "")
     return int(first.split()[1]), headers, json.loads(body) if is_json else body
+
+
+def receive_all(connection: socket.socket) -> bytes:
+    received = b""
+    with suppress(OSError):
+        while chunk := connection.recv(65536):
+            received += chunk
+    return received

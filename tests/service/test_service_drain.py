@@ -73,26 +73,6 @@ def test_nothing_that_was_accepted_is_lost(trained_folder: Path, tmp_path: Path,
 
 
 @pytest.mark.timed
-def test_while_it_drains_it_says_so_and_still_answers(trained_folder: Path, tmp_path: Path) -> None:
-    service = start(trained_folder, tmp_path)
-    with service.connect() as kept:
-        kept.sendall(get(b"/ready"))
-        status, headers, _ = parse_answer(read_answer(kept))
-        assert (status, headers.get("connection")) == (200, None)
-        service.kill(signal.SIGTERM)
-        time.sleep(0.3)
-        assert parse_answer(service.ask(get(b"/ready")))[0] == 503
-        kept.sendall(post(b'{"text": "ok"}'))
-        status, headers, _ = parse_answer(read_answer(kept))
-        assert (status, headers["connection"]) == (200, "close")
-        assert kept.recv(10) == b""
-    assert service.wait(10) == 0
-    with pytest.raises(ConnectionRefusedError):
-        service.connect()
-    service.end()
-
-
-@pytest.mark.timed
 def test_an_idle_client_does_not_delay_the_end(trained_folder: Path, tmp_path: Path) -> None:
     service = start(trained_folder, tmp_path, "--drain-seconds", "3")
     with service.connect(), service.connect() as half:

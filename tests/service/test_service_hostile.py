@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hostile_requests import HOSTILE, JSON, Hostile, get, post
+from hostile_requests import HOSTILE, Hostile, get, post
 from running_service import Running, parse_answer, read_answer, start
 
 pytestmark = pytest.mark.slow
@@ -71,38 +71,6 @@ def test_what_is_sent_behind_a_refused_body_is_no_request(running: Running) -> N
     assert b"HTTP/1.1 415" in received
     assert b'"status": "live"' in received
     assert b'"models"' not in received
-
-
-def test_requests_one_behind_the_other(running: Running) -> None:
-    with running.connect() as connection:
-        connection.sendall(post(b'{"text": "one"}') + post(b'{"text": "two"}') + get(b"/live"))
-        received = b""
-        while received.count(b"HTTP/1.1 200") < 3 or not received.endswith(b"}"):
-            received += connection.recv(65536)
-    assert received.find(b'"one"') < received.find(b'"two"') < received.find(b'"live"')
-
-
-UPGRADE = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AA\r\n"
-
-
-@pytest.mark.parametrize("cut", [None, 60, 110, 150])
-def test_a_client_that_offers_another_protocol_keeps_its_body(
-    running: Running, cut: int | None
-) -> None:
-    """As Java's does with every request; its body was taken for the other protocol's."""
-    request = post(b'{"text": "one"}', headers=JSON + UPGRADE)
-    parts = [request] if cut is None else [request[:cut], 0.05, request[cut:]]
-    status, _, content = parse_answer(running.ask(*parts))
-    assert status == 200
-    assert content["predictions"][0]["text"] == "one"
-
-
-def test_noise_behind_a_request_does_not_cost_it_its_answer(running: Running) -> None:
-    status, _, content = parse_answer(
-        running.ask(post(b'{"text": "one"}') + b"\x00\x01 noise\r\n\r\n")
-    )
-    assert status == 200
-    assert content["predictions"][0]["text"] == "one"
 
 
 def test_at_the_end_it_still_answers_and_has_opened_nothing(running: Running) -> None:

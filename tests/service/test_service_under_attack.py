@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from hostile_requests import HOST, JSON, chunked, get, post
-from running_service import Running, parse_answer, read_answer, start
+from running_service import Running, parse_answer, read_answer, receive_all, start
 
 pytestmark = pytest.mark.slow
 
@@ -48,14 +48,6 @@ def send_all(connection: socket.socket, content: bytes) -> None:
     connection.settimeout(5)
     with suppress(OSError):
         connection.sendall(content)
-
-
-def receive_all(connection: socket.socket) -> bytes:
-    received = b""
-    with suppress(OSError):
-        while chunk := connection.recv(65536):
-            received += chunk
-    return received
 
 
 LARGE = {
@@ -97,7 +89,7 @@ def test_a_body_that_nobody_reads_is_limited(running: Running) -> None:
     before = memory(running)
     endless = b"10000\r\n" + b"x" * 65536 + b"\r\n"
     with running.connect() as hostile:
-        head = get(b"/v1/models", b"Transfer-Encoding: chunked\r\n", method=b"GET")
+        head = get(b"/v1/models", b"Transfer-Encoding: chunked\r\n")
         send_all(hostile, head + endless * 600)
         assert parse_answer(receive_all(hostile))[0] == 200
     with running.connect() as hostile:  # behind a request that is being answered
@@ -105,12 +97,6 @@ def test_a_body_that_nobody_reads_is_limited(running: Running) -> None:
         received = receive_all(hostile)
     assert memory(running) - before < 20 * MEGABYTE
     assert received.startswith(b"HTTP/1.1 200") or received == b""
-
-
-def test_small_chunks_are_allowed(running: Running) -> None:
-    body = json.dumps({"texts": ["tea " * 2000] * 20}).encode()
-    request = chunked(*(body[n : n + 1] for n in range(len(body))))
-    assert parse_answer(running.ask(request))[0] == 200
 
 
 @pytest.mark.timed
@@ -131,94 +117,6 @@ def test_requests_that_do_not_wait_for_answers_are_counted(running: Running) -> 
         connection.close()
     assert max(n_answers) <= 4
     assert memory(running) - before < 30 * MEGABYTE
-
-
-def test_four_requests_may_wait_for_each_other(running: Running) -> None:
-    with running.connect() as connection:
-        connection.sendall(get(b"/live") * 4)
-        received = b""
-        while received.count(b'"live"') < 4:
-            chunk = connection.recv(65536)
-            assert chunk
-            received += chunk
-        assert b"connection: close" not in received
-        connection.sendall(get(b"/live"))
-        assert parse_answer(read_answer(connection))[0] == 200
-
-
-def test_whoever_holds_most_makes_room_for_the_others(trained_folder: Path, tmp_path: Path) -> None:
-    """64 bodies of the largest size may be on their way; the next byte ends the largest of them."""
-    service = start(trained_folder, tmp_path, "--body-bytes", "100000")
-    connections = [service.connect() for _ in range(80)]
-    for connection in connections:
-        connection.sendall(post(b"", length=b"99000") + b" " * 98_000)
-    assert parse_answer(service.ask(post(b'{"text": "small"}')))[0] == 200
-    time.sleep(0.3)
-    refused = 0
-    for connection in connections:
-        connection.settimeout(0.05)
-        refused += receive_all(connection).startswith(b"HTTP/1.1 429")
-        connection.close()
-    assert 10 < refused < 40
-    service.stop()
-
-
-@pytest.fixture
-def few_files(trained_folder: Path, tmp_path: Path) -> Iterator[Running]:
-    """A service that may have so few files that its connections run out."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    service = start(trained_folder, tmp_path, n_files=300)
-    assert resource.getrlimit(resource.RLIMIT_NOFILE) == (soft, hard)
-    yield service
-    service.stop()
-
-
-@pytest.mark.timed
-def test_probes_are_answered_when_connections_run_out(few_files: Running) -> None:
-    idle = [few_files.connect() for _ in range(200)]
-    for path in (b"/live", b"/ready", b"/live?now"):
-        status, headers, _ = parse_answer(few_files.ask(get(path)))
-        assert (status, headers["connection"]) == (200, "close")
-    status, headers, content = parse_answer(few_files.ask(post(b'{"text": "ok"}')))
-    assert (status, content["type"]) == (429, "urn:litotes:problem:busy")
-    for connection in idle:
-        connection.close()
-    deadline = time.monotonic() + 5
-    while parse_answer(few_files.ask(post(b'{"text": "ok"}')))[0] != 200:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-def test_a_client_that_has_sent_all_it_has_to_say_is_answered(running: Running) -> None:
-    with running.connect() as half:
-        half.sendall(post(b'{"text": "one"}') + post(b'{"text": "two"}'))
-        half.shutdown(socket.SHUT_WR)
-        received = receive_all(half)
-    assert received.count(b"HTTP/1.1 200") == 2
-    assert received.find(b'"one"') < received.find(b'"two"')
-
-
-def test_a_client_that_has_gone_is_not_waited_for(running: Running) -> None:
-    """Its explanation ends; whatever else it asked for is not begun."""
-    with running.connect() as gone:
-        gone.sendall(
-            post(b'{"text": "' + b"tea " * 400 + b'", "faithfulness": true}', path=b"/v1/explain")
-        )
-        time.sleep(0.2)
-    wait_for_metric(running, b"litotes_requests_in_flight 1.0")
-
-
-@pytest.mark.parametrize(
-    ("coding", "status"),
-    [(b"gzip, chunked", 501), (b"chunked, chunked", 501), (b"identity", 501), (b"Chunked", 200)],
-)
-def test_other_transfer_codings_are_refused(running: Running, coding: bytes, status: int) -> None:
-    request = chunked(b'{"text": "ok"}').replace(
-        b"Transfer-Encoding: chunked", b"Transfer-Encoding: " + coding
-    )
-    found, _, content = parse_answer(running.ask(request))
-    assert found in (status, 400)
-    assert found == 200 or "chunked" in content["detail"] or found == 400
 
 
 def test_a_hangup_drains_as_the_other_signals_do(trained_folder: Path, tmp_path: Path) -> None:

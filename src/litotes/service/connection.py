@@ -42,7 +42,8 @@ _LINGER_BYTES_OF_REFUSED = 262_144
 _PROBE_PATHS, _PROBE_SECONDS = (b"/live", b"/ready"), 2.0
 _CONTINUE, _CONTINUE_SECONDS = b"HTTP/1.1 100 Continue\r\n\r\n", 0.2
 
-_UPGRADE = re.compile(rb"(?i)(?<=\r\n)upgrade(?=[ \t]*:)")
+_UPGRADE = re.compile(rb"(?i)(?<=\r\n)upgrade(?=[ \t]*(?::|\Z))")
+"""Also at the end of what has come: the colon may be on its way."""
 _IGNORED = b"ignored"  # as long as the name that it replaces
 _N_BEFORE = 10
 """Bytes in which the end of a head, or the name of the header, may have begun."""
