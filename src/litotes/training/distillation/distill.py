@@ -12,7 +12,7 @@ by a hash of all they depend on.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -186,8 +186,8 @@ def carry_out(
         n_workers = choose_workers(encoders, plan.device)
     with locked(plan.work):
         clear_staged(plan.work, below=True)
-        plan = _without_needless_models(plan)
-        run_all(plan.teachers, run_job, n_workers=n_workers, watch=watch, what="teachers")
+        if not _is_finished(plan):  # teachers need not be there any more
+            run_all(plan.teachers, run_job, n_workers=n_workers, watch=watch, what="teachers")
         lessons = gather_lessons(plan)
         students = plan_students(plan, lessons)
         run_all(students, run_job, n_workers=n_workers, watch=watch, what="students")
@@ -205,18 +205,17 @@ def _remove_models(teachers: Iterable[Job]) -> None:
             remove_folder(job.model_folder)
 
 
-def _without_needless_models(plan: DistillPlan) -> DistillPlan:
-    """The same plan; where it was carried out before, teachers need not be there any more."""
+def _is_finished(plan: DistillPlan) -> bool:
+    """Whether this very plan was carried out before."""
     file, advice = plan.work / FINISHED, "Choose another --out."
     if not file.is_file():
-        return plan
+        return False
     if read_as(file, dict[str, str], advice=advice).get("key") != plan.key():
         raise UserError(
             f"{plan.out} holds a student of another recipe or of other texts. Choose another --out,"
             " or start it as it was started."
         )
-    jobs = plan.teachers.items()
-    return replace(plan, teachers={name: replace(job, keep_model=False) for name, job in jobs})
+    return True
 
 
 def plan_students(plan: DistillPlan, lessons: Lessons) -> dict[str, Job]:

@@ -354,7 +354,7 @@ def _ready_teachers(plan: DistillPlan) -> list[Job]:
         _ready_teacher(plan, f"teacher {number} of {len(teachers)}", teacher, everything)
         for number, teacher in enumerate(teachers, start=1)
     ]
-    if not any(unseen_places(job.model_folder, job.asked) for job in jobs):
+    if not any(job.asked for job in jobs):
         raise UserError(
             f"The teachers were trained on all {len(everything)} texts, and must not teach those."
             " Leave distill.teachers out, so that teachers are trained here fold by fold, or give"
@@ -368,10 +368,8 @@ def _ready_teacher(
 ) -> Job:
     tasks = _taught_tasks(teacher, plan.data.train.tasks)
     # rewritten texts are asked only where their first wording is new to the model, too
-    before, name = plan.data.before_rewrites(everything), teacher.path.name
-    unseen = set(unseen_places(teacher.path, before))
-    pairs = enumerate(zip(everything, before, strict=True))
-    asked = tuple(now for place, (now, then) in pairs if now is then or place in unseen)
+    unseen = unseen_places(teacher.path, plan.data.before_rewrites(everything))
+    asked, name = tuple(everything[place] for place in unseen), teacher.path.name
     hashes = [digest for part in teacher.models for digest in part.stated_hashes.values()]
     key = short_hash(*hashes, *map(example_key, asked))
     return Job(

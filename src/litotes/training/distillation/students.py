@@ -157,10 +157,6 @@ class Imitation(nn.Module, ABC):
     """
 
     @abstractmethod
-    def __init__(self, student: EncoderSpec, teacher: EncoderSpec) -> None:
-        super().__init__()
-
-    @abstractmethod
     def look(self, encoder: Encoder, batch: Batch) -> list[Tensor]:
         """What is compared, (piece, …) each."""
 
@@ -173,7 +169,7 @@ class HiddenStates(Imitation):
     """The hidden states of every layer, through a linear map."""
 
     def __init__(self, student: EncoderSpec, teacher: EncoderSpec) -> None:
-        super().__init__(student, teacher)
+        super().__init__()
         self.n_layers = min(len(student.walk), len(teacher.walk))
         self.maps = nn.ModuleList(
             nn.Linear(student.width, teacher.width, bias=False) for _ in range(self.n_layers)
@@ -201,7 +197,7 @@ class Relations(Imitation):
     parts: tuple[int, ...] = (0, 1, 2)  # queries, keys, values
 
     def __init__(self, student: EncoderSpec, teacher: EncoderSpec) -> None:
-        super().__init__(student, teacher)
+        super().__init__()
         common = math.gcd(student.width, teacher.width)
         most = teacher.n_attention_heads
         self.n_heads = max(n for n in range(1, most + 1) if common % n == 0)
