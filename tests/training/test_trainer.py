@@ -133,11 +133,16 @@ def test_the_best_epoch_is_kept_and_training_stops_early(
 ) -> None:
     said: list[str] = []
     objective = objective_of(epochs=9, patience=2, batch_texts=2, learning_rate=1e-2)
-    seen = judged(objective, [0.3, 0.9, 0.5, 0.4])
+    seen, progress = judged(objective, [0.3, 0.9, 0.5, 0.4]), []
+    objective.set_progress = progress.append
     context = RunContext(CPU, tmp_path, watch=lambda what, done, total, note: said.append(note))
     state = Trainer(objective, context).run()
     assert (state.best_score, state.best_epoch, state.epoch, state.step) == (0.9, 2, 4, 8)
-    assert objective.n_steps == 18
+    # before every step, and as every epoch is judged
+    n_done = [0, 1, 2, 2, 3, 4, 4, 5, 6, 6, 7, 8]
+    assert progress == [n / 18 for n in n_done]
+    rates = [objective.rate(step) for step in range(objective.n_steps)]
+    assert rates == [1.0, *(n / 17 for n in range(17, 0, -1))]  # one step of warm-up
     assert torch.equal(objective.classifier.heads["mood"].output.weight, seen[1])
     assert not torch.equal(seen[1], seen[3])
     assert [line["held_out"] for line in state.history] == [0.3, 0.9, 0.5, 0.4]
