@@ -7,8 +7,9 @@ import shlex
 from pathlib import Path
 
 import pytest
+from command_lines import Run
 
-from litotes.cli.main import main, parse
+from litotes.cli.main import parse
 from litotes.data.inspection import inspect_table
 from litotes.data.sources import load
 from litotes.training.recipe import read_recipe
@@ -31,10 +32,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_table_becomes_a_recipe_and_five_commands(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_becomes_a_recipe_and_five_commands(run: Run) -> None:
     write_reviews(Path("reviews.csv"))
-    assert main(["new", "reviews.csv", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(run("new reviews.csv --json").out)
     assert (found["text"], found["label"], found["compare"]) == ("review", "mood", "region")
     assert found["ids"] == ["id"]
     assert found["labels"] == ["angry", "happy", "sad"]
@@ -48,42 +48,37 @@ def test_a_table_becomes_a_recipe_and_five_commands(capsys: pytest.CaptureFixtur
     assert names == ["audit", "train", "matrix", "predict", "serve"]
     for command in found["commands"]:
         assert parse(shlex.split(command)[1:]).command
-    assert main(shlex.split(found["commands"][0])[1:]) == 0
+    run(found["commands"][0].removeprefix("litotes "))
 
 
-def test_a_recipe_is_not_overwritten(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_recipe_is_not_overwritten(run: Run) -> None:
     write_reviews(Path("reviews.csv"))
     Path("reviews.toml").write_text("mine")
-    assert main(["new", "reviews.csv"]) == 2
-    assert "reviews.toml is already there" in capsys.readouterr().err
+    assert "reviews.toml is already there" in run("new reviews.csv", code=2).err
     assert Path("reviews.toml").read_text() == "mine"
-    assert main(["new", "reviews.csv", "--out", "other.toml"]) == 0
-    printed = capsys.readouterr().out
+    printed = run("new reviews.csv --out other.toml").out
     assert "labels: mood (angry, happy, sad)" in printed
     assert "litotes train other.toml --out runs/other" in printed
 
 
-def test_odd_names_of_columns_and_files_survive(capsys: pytest.CaptureFixture[str]) -> None:
+def test_odd_names_of_columns_and_files_survive(run: Run) -> None:
     write_reviews(Path("my re'views.csv"), header='id;What & "why"?;Mood of it;region')
-    assert main(["new", "my re'views.csv", "--label", "Mood of it", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(run("new", "my re'views.csv", "--label", "Mood of it", "--json").out)
     recipe = read_recipe(Path(found["recipe"]))
     assert list(load(recipe.data.source).tasks) == ["Mood_of_it"]
     audit = shlex.split(found["commands"][0])
     assert audit[-1] == recipe.data.source
 
 
-def test_what_cannot_be_told_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_told_is_asked_for(run: Run) -> None:
     rows = [f"{WORDS} {n},{'ab'[n % 2]},{'cd'[n // 2 % 2]}" for n in range(40)]
     Path("t.csv").write_text("\n".join(["text,one,other", *rows, ""]))
-    assert main(["new", "t.csv"]) == 2
-    told = capsys.readouterr().err
+    told = run("new t.csv", code=2).err
     assert "2 columns may be the labels: one (a, b); other (c, d)" in told
     assert "--label COLUMN" in told
-    assert main(["new", "t.csv", "--label", "other"]) == 0
+    run("new t.csv --label other")
     Path("ids.csv").write_text("a,b\n" + "".join(f"{n},{n % 2}\n" for n in range(9)))
-    assert main(["new", "ids.csv"]) == 2
-    assert "--text COLUMN" in capsys.readouterr().err
+    assert "--text COLUMN" in run("new ids.csv", code=2).err
 
 
 @pytest.mark.parametrize("kind", ["json", "jsonl", "parquet"])
@@ -108,21 +103,20 @@ def test_other_kinds_of_tables(kind: str) -> None:
     assert not facts.is_number
 
 
-def test_a_number_with_many_values_is_predicted(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_number_with_many_values_is_predicted(run: Run) -> None:
     rows = [f"{WORDS} {n},{n / 7:.3f}" for n in range(60)]
     Path("t.csv").write_text("\n".join(["text,score", *rows, ""]))
-    assert main(["new", "t.csv", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(run("new t.csv --json").out)
     assert load(found["source"]).tasks["score"].is_regression
     assert shlex.split(found["commands"][2])[1] == "evaluate"
 
 
-def test_a_large_table_gets_few_epochs() -> None:
+def test_a_large_table_gets_few_epochs(run: Run) -> None:
     write_reviews(Path("small.csv"), 30)
     write_reviews(Path("large.csv"), 12_000)
     epochs = []
     for name in ("small", "large"):
-        assert main(["new", f"{name}.csv"]) == 0
+        run(f"new {name}.csv")
         epochs.append(read_recipe(Path(f"{name}.toml")).training.epochs)
     assert epochs[0] == 20
     assert 3 <= epochs[1] <= 5

@@ -9,172 +9,129 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-
-from litotes.cli.main import main
+from command_lines import Run
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no such pipes")
 
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    """A table of the shared task."""
-    file = tmp_path / "data.csv"
-    file.write_text("source,variety,text\nReddit,en-AU,tea\nGoogle,en-UK,bad tea\n")
-    return file
+DATA = "source,variety,text{}\nReddit,en-AU,tea{}\nGoogle,en-UK,bad tea{}\n"
 
 
-@pytest.fixture
-def read_pipe(tmp_path: Path) -> Callable[[str], Callable[[], bytes]]:
-    """Makes a pipe of this name in the test's folder; what it gives returns what was written."""
-
-    def make(name: str) -> Callable[[], bytes]:
-        pipe, read = tmp_path / name, []
-        os.mkfifo(pipe)
-        reader = Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
-        reader.start()
-
-        def result() -> bytes:
-            reader.join(20)
-            assert pipe.is_fifo()
-            return b"".join(read)
-
-        return result
-
-    return make
-
-
-def test_predict_writes_into_a_pipe(
-    trained_folder: Path,
-    tmp_path: Path,
-    data: Path,
-    read_pipe: Callable[[str], Callable[[], bytes]],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    model = ["--model", str(trained_folder), "--device", "cpu"]
-    texts, rows = read_pipe("texts"), read_pipe("rows")
-    assert main(["predict", "tea", *model, "--json", "--out", str(tmp_path / "texts")]) == 0
-    assert [one["text"] for one in json.loads(texts())] == ["tea"]
-    assert not capsys.readouterr().err
-    command = ["predict", "--file", str(data), "--format", "jsonl", *model]
-    assert main([*command, "--out", str(tmp_path / "rows")]) == 0
-    assert [json.loads(line)["text"] for line in rows().splitlines()] == ["tea", "bad tea"]
-    assert "rows is a pipe or a device: if this is stopped, it cannot resume." in (
-        capsys.readouterr().err
-    )
-
-
-def test_submit_and_explain_write_into_a_pipe(
-    trained_folder: Path,
-    tmp_path: Path,
-    data: Path,
-    read_pipe: Callable[[str], Callable[[], bytes]],
-) -> None:
-    model = ["--model", str(trained_folder), "--device", "cpu"]
-    archive, page = read_pipe("answer.zip"), read_pipe("why.json")
-    submit = ["score", "--submit", str(data), *model, "--out", str(tmp_path / "answer.zip")]
-    assert main(submit) == 0
-    assert archive().startswith(b"PK")
-    assert main(["explain", "tea", *model, "--out", str(tmp_path / "why.json")]) == 0
-    assert json.loads(page())["text"] == "tea"
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["predict", "tea", "--out", "loop"],
-        ["predict", "--file", "data.csv", "--format", "csv", "--out", "loop"],
-        ["explain", "tea", "--out", "loop.json"],
-        ["score", "--submit", "data.csv", "--model", "none", "--out", "loop.zip"],
-    ],
-)
-def test_what_cannot_be_replaced_is_refused_before_the_work(
-    tmp_path: Path,
-    data: Path,
-    arguments: list[str],
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """No model is loaded: there is none."""
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """With a table of the shared task, and answers to it."""
     monkeypatch.chdir(tmp_path)
-    for name in ("loop", "loop.json", "loop.zip"):
-        Path(name).symlink_to(name)
-    if "--model" not in arguments:
-        arguments = [*arguments, "--model", "none"]
-    assert main(arguments) == 2
-    assert "is a link that leads back to itself" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("format", ["table", "csv"])
-def test_predict_does_not_replace_its_own_table(
-    data: Path, format: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    before = data.read_bytes()
-    assert main(["predict", "--file", str(data), "--out", str(data), "--format", format]) == 2
-    assert "is the table itself" in capsys.readouterr().err
-    assert data.read_bytes() == before
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["audit", "--data", "sampler"],
-        ["coverage", "--data", "sampler", "--by", "words"],
-        ["score", "gold.csv", "gold.csv"],
-        ["evaluate", "--data", "sampler", "--where", "variety=en-UK"],
-        ["analyze", "--data", "sampler"],
-        ["predict", "--file", "data.csv", "--on", "here", "--format", "csv"],
-        ["export"],
-        ["train", "recipe.toml"],
-        ["matrix", "recipe.toml"],
-    ],
-)
-def test_a_pipe_is_no_folder(
-    trained_folder: Path,
-    tmp_path: Path,
-    data: Path,
-    arguments: list[str],
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
+    Path("data.csv").write_text(DATA.format("", "", ""))
+    Path("gold.csv").write_text(DATA.format(",sentiment,sarcasm", ",0,1", ",1,0"))
     Path("recipe.toml").write_text("")
-    Path("gold.csv").write_text(
-        "source,variety,text,sentiment,sarcasm\nReddit,en-AU,tea,0,1\nGoogle,en-UK,bad tea,1,0\n"
-    )
+    return tmp_path
+
+
+def read_pipe(name: str) -> Callable[[], bytes]:
+    """Makes a pipe of this name; what it gives returns what was written."""
+    pipe, read = Path(name).absolute(), []
+    os.mkfifo(pipe)
+    reader = Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+
+    def result() -> bytes:
+        reader.join(20)
+        assert pipe.is_fifo()
+        return b"".join(read)
+
+    return result
+
+
+def test_a_pipe_is_written_into(trained_folder: Path, run: Run) -> None:
+    model = f"--model {trained_folder} --device cpu"
+    written = read_pipe("texts")
+    assert not run(f"predict tea {model} --json --out texts").err
+    assert [one["text"] for one in json.loads(written())] == ["tea"]
+    written = read_pipe("rows")
+    told = run(f"predict --file data.csv --format jsonl {model} --out rows")
+    assert [json.loads(line)["text"] for line in written().splitlines()] == ["tea", "bad tea"]
+    assert "rows is a pipe or a device: if this is stopped, it cannot resume." in told.err
+    written = read_pipe("answer.zip")
+    run(f"score --submit data.csv {model} --out answer.zip")
+    assert written().startswith(b"PK")
+    written = read_pipe("why.json")
+    run(f"explain tea {model} --out why.json")
+    assert json.loads(written())["text"] == "tea"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "predict tea --out loop",
+        "predict --file data.csv --format csv --out loop",
+        "explain tea --out loop.json",
+        "score --submit data.csv --out loop.zip",
+    ],
+)
+def test_what_cannot_be_replaced_is_refused_before_the_work(line: str, run: Run) -> None:
+    """No model is loaded: there is none."""
+    loop = line.split()[-1]
+    Path(loop).symlink_to(loop)
+    assert "is a link that leads back to itself" in run(f"{line} --model none", code=2).err
+
+
+def test_predict_does_not_replace_its_own_table(run: Run) -> None:
+    before = Path("data.csv").read_bytes()
+    for format in ("table", "csv"):
+        line = f"predict --file data.csv --out data.csv --format {format}"
+        assert "is the table itself" in run(line, code=2).err
+    assert Path("data.csv").read_bytes() == before
+
+
+def test_a_file_is_no_folder(run: Run, tmp_path: Path) -> None:
+    told = run("audit --data sampler --out gold.csv/deeper", code=2).err
+    assert "--out" in told.splitlines()[-1]
+    for out in (".", "..", "./"):
+        assert "--out needs the name of a file" in run(f"predict tea --out {out}", code=2).err
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "audit --data sampler",
+        "coverage --data sampler --by words",
+        "score gold.csv gold.csv",
+        "evaluate --data sampler --where variety=en-UK --where split=test --model MODEL",
+        "analyze --data sampler --model MODEL",
+        "predict --file data.csv --on here --format csv --model MODEL",
+        "export --model MODEL",
+        "train recipe.toml",
+        "matrix recipe.toml",
+    ],
+)
+def test_a_pipe_is_no_folder(line: str, trained_folder: Path, run: Run) -> None:
     os.mkfifo("pipe")
-    if arguments[0] in ("evaluate", "analyze", "predict", "export"):
-        arguments = [*arguments, "--model", str(trained_folder)]
-    assert main([*arguments, "--out", "pipe"]) == 2
-    assert "pipe is not" in capsys.readouterr().err
+    line = line.replace("MODEL", str(trained_folder))
+    assert "pipe is not" in run(f"{line} --out pipe", code=2).err
     assert Path("pipe").is_fifo()
     assert sorted(os.listdir()) == ["data.csv", "gold.csv", "pipe", "recipe.toml"]
 
 
 NOWHERE = "table:nowhere.csv?label=mood"
-RECIPES = Path(__file__).parents[2] / "recipes"
+QUICK, STUDY = (
+    Path(__file__).parents[2] / "recipes" / name for name in ("quick.toml", "study_quick.toml")
+)
 
 
 @pytest.mark.parametrize(
-    "command",
+    "line",
     [
-        ["train", str(RECIPES / "quick.toml"), "--set", "model.encoder=nowhere"],
-        [
-            "train",
-            str(RECIPES / "quick.toml"),
-            *["--set", "model.encoder=x", "--set", "model.separate=true"],
-        ],
-        ["matrix", str(RECIPES / "quick.toml"), "--set", f"data.source={NOWHERE}"],
-        ["study", str(RECIPES / "study_quick.toml"), "--set", f"data.source={NOWHERE}"],
-        ["prune", "--model", "MODEL", "--data", NOWHERE],
-        ["analyze", "--model", "MODEL", "--data", NOWHERE],
-        ["export", "--model", "MODEL", "--data", NOWHERE],
-        ["predict", "--model", "MODEL", "--file", "nowhere.csv", "--on", "ray"],
+        f"train {QUICK} --set model.encoder=nowhere",
+        f"train {QUICK} --set model.encoder=x --set model.separate=true",
+        f"matrix {QUICK} --set data.source={NOWHERE}",
+        f"study {STUDY} --set data.source={NOWHERE}",
+        f"prune --model MODEL --data {NOWHERE}",
+        f"analyze --model MODEL --data {NOWHERE}",
+        f"export --model MODEL --data {NOWHERE}",
+        "predict --model MODEL --file nowhere.csv --on ray",
     ],
-    ids=lambda command: command[0],
 )
 def test_a_command_that_fails_before_its_work_leaves_no_folder(
-    command: list[str], trained_folder: Path, tmp_path: Path
+    line: str, trained_folder: Path, run: Run
 ) -> None:
-    words = [str(trained_folder) if word == "MODEL" else word for word in command]
-    assert main([*words, "--out", str(tmp_path / "new" / "out")]) == 2
-    assert list(tmp_path.iterdir()) == []
+    run(line.replace("MODEL", str(trained_folder)), "--out", "new/out", code=2)
+    assert not Path("new").exists()

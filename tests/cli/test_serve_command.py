@@ -35,35 +35,22 @@ def error_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def test_mistakes_are_sentences(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = str(tmp_path)
-    assert "is not a name for a model" in error_of(capsys, "--model", f"../x={folder}")
-    assert "is not a name for a model" in error_of(capsys, "--model", "/")
-    assert "Two models" in error_of(capsys, "--model", f"a={folder}", "--model", f"a={folder}")
-    assert "cannot be read" in error_of(
-        capsys, "--model", f"a={folder}", "--token-file", str(tmp_path / "none")
-    )
-    assert "not an address of this machine" in error_of(
-        capsys, "--model", f"a={folder}", "--host", "203.0.113.1"
-    )
-    assert "no such name" in error_of(
-        capsys, "--model", f"a={folder}", "--host", "no.such.host.invalid"
-    )
-
-
-def test_a_folder_that_holds_no_model_ends_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert "is not a model folder" in error_of(capsys, "--model", f"a={tmp_path}", "--port", "0")
-
-
-def test_a_port_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = f"--model a={tmp_path}"
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        assert f"Port {port} is in use" in error_of(
-            capsys, "--model", f"a={tmp_path}", "--port", str(port)
-        )
+        for line, said in {
+            f"--model ../x={tmp_path}": "is not a name for a model",
+            "--model /": "is not a name for a model",
+            f"{model} {model}": "Two models",
+            f"{model} --token-file {tmp_path}/none": "cannot be read",
+            f"{model} --host 203.0.113.1": "not an address of this machine",
+            f"{model} --host no.such.host.invalid": "no such name",
+            f"{model} --port 0": "is not a model folder",
+            f"{model} --port {port}": f"Port {port} is in use",
+        }.items():
+            assert said in error_of(capsys, *line.split())
 
 
 def test_a_free_port_and_its_address() -> None:
@@ -71,24 +58,23 @@ def test_a_free_port_and_its_address() -> None:
         assert listener_url(listener) == f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 
-def test_a_public_service_without_a_token_is_warned_about(
+def test_tokens_are_asked_for_and_never_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    line = f"--model a={tmp_path} --port 0 --host 0.0.0.0".split()
     monkeypatch.delenv("LITOTES_TOKEN", raising=False)
-    assert "who can reach 0.0.0.0" in error_of(
-        capsys, "--model", f"a={tmp_path}", "--host", "0.0.0.0", "--port", "0"
-    )
+    assert "who can reach 0.0.0.0" in error_of(capsys, *line)
     monkeypatch.setenv("LITOTES_TOKEN", "s3cret")
-    shown = error_of(capsys, "--model", f"a={tmp_path}", "--host", "0.0.0.0", "--port", "0")
+    shown = error_of(capsys, *line)
     assert "who can reach" not in shown
     assert "s3cret" not in shown
+    monkeypatch.setenv("LITOTES_TOKEN", "")
+    assert "A token is made of" in error_of(capsys, *line)
 
 
 def test_names_of_models(tmp_path: Path) -> None:
     assert list(model_folders([str(tmp_path / "mine"), f"other={tmp_path}"])) == ["mine", "other"]
-    assert (
-        model_folders(None) == model_folders(["builtin"]) == {"builtin": resolve_model("builtin")}
-    )
+    assert model_folders(None) == {"builtin": resolve_model("builtin")}
     assert model_folders(["first=builtin"]) == {"first": resolve_model("builtin")}
     assert model_folders(["builtin@5"]) == {"builtin@5": resolve_model("builtin@5")}
     with pytest.raises(UserError, match="no built-in model builtin@7"):
@@ -100,28 +86,9 @@ def test_names_of_models(tmp_path: Path) -> None:
 def test_options_become_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LITOTES_TOKEN", raising=False)
     (tmp_path / "token").write_text("abc\n")
-    given = [
-        *["serve", "--model", "m", "--token-file"],
-        str(tmp_path / "token"),
-        *["--allow-host", "a.example", "--allow-host", "b.example"],
-    ]
-    options = parse(
-        [
-            *given,
-            *[
-                "--texts",
-                "5",
-                "--seconds",
-                "3",
-                "--queue",
-                "7",
-                "--batch",
-                "2",
-                "--characters",
-                "9",
-            ],
-        ]
-    )
+    line = f"serve --model m --token-file {tmp_path}/token --texts 5 --seconds 3 --queue 7"
+    line += " --allow-host a.example --allow-host b.example --batch 2 --characters 9"
+    options = parse(line.split())
     settings = read_settings(options)
     assert settings.token == "abc"
     assert settings.allowed_hosts == ("a.example", "b.example")
@@ -137,13 +104,6 @@ def test_a_link_has_its_own_name(tmp_path: Path) -> None:
         "current": tmp_path / "current",
         tmp_path.name: tmp_path / "x" / "..",
     }
-
-
-def test_an_empty_token_is_no_token(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("LITOTES_TOKEN", "")
-    assert "A token is made of" in error_of(capsys, "--model", f"a={tmp_path}", "--port", "0")
 
 
 def test_what_the_user_should_know_of_a_model_is_told(capsys: pytest.CaptureFixture[str]) -> None:

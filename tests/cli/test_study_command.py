@@ -9,6 +9,7 @@ from pathlib import Path
 from shutil import copytree
 
 import pytest
+from command_lines import Run
 
 from litotes.cli import study
 from litotes.cli.main import main
@@ -61,17 +62,18 @@ def study_file(
     return file
 
 
-def arguments(file: Path, corpus: str, tiny_folder: Path, out: Path, *more: str) -> list[str]:
-    changes = ["--set", f"sources.few={corpus}", "--set", f"recipe.model.encoder={tiny_folder}"]
-    return ["study", str(file), *changes, "--device", "cpu", "--out", str(out), *more]
+@pytest.fixture(scope="module")
+def settings(corpus: str, tiny_folder: Path) -> list[str]:
+    changes = [f"sources.few={corpus}", f"recipe.model.encoder={tiny_folder}"]
+    return [*(word for change in changes for word in ("--set", change)), "--device", "cpu"]
 
 
 @pytest.fixture(scope="module")
-def finished(corpus: str, tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(settings: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A study that ran from beginning to end: four runs."""
     folder = tmp_path_factory.mktemp("finished")
     file = study_file(folder, heads=["mean", "linear"])
-    assert main(arguments(file, corpus, tiny_folder, folder / "out")) == 0
+    assert main(["study", str(file), *settings, "--out", str(folder / "out")]) == 0
     copytree(folder / "out", folder / "first")  # as it is before tests add to it
     return folder / "out"
 
@@ -82,11 +84,14 @@ def runs(out: Path) -> dict[str, int]:
 
 
 def test_all_files_are_there(finished: Path) -> None:
-    assert {path.name for path in finished.iterdir()} == {
-        *["figures", "report.html", "report.json", "runs", "timing.json"]
+    written = {path.name for path in finished.iterdir()}
+    assert written == {"figures", "report.html", "report.json", "runs", "timing.json"}
+    names = {
+        "heads",
+        "coverage-shared-words",
+        "calibration-heads-sentiment",
+        "risk-heads-sentiment",
     }
-    diagrams = {"calibration-heads-sentiment", "risk-heads-sentiment"}
-    names = {"heads", "coverage-shared-words", *diagrams}
     assert {path.name for path in (finished / "figures").iterdir()} == {
         f"{name}.{kind}" for name in names for kind in ("svg", "png", "json")
     }
@@ -98,53 +103,36 @@ def test_all_files_are_there(finished: Path) -> None:
     assert [row["setting"] for row in times["rows"]] == ["mean, all tasks", "linear, all tasks"]
     assert times["machines"][0]["device"] == "cpu"
     assert str(finished) not in (finished / "report.json").read_text()
-    assert list(report["corpora"]) == ["few"]
     kept = [setting["held_out"] for setting in report["experiments"][0]["recipes"]]
     assert len(kept) == 4
     assert all(len(scores) == 1 and 0 <= scores[0] <= 1 for scores in kept)
 
 
-def test_a_finished_study_is_found_and_told_again(
-    finished: Path, corpus: str, tiny_folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    before, report = runs(finished), (finished / "report.json").read_bytes()
-    page = (finished / "report.html").read_bytes()
-    assert main(arguments(finished.parent / "few.toml", corpus, tiny_folder, finished)) == 0
-    captured = capsys.readouterr()
-    assert "4 of 4 runs already complete." in captured.out
-    assert "mean, sentiment: macro-F1 (95 % interval)" in captured.out
-    assert "majority line" in captured.out
-    assert "Significant after Holm's correction: none of 6 between heads." in captured.out
-    assert runs(finished) == before
-    assert (finished / "report.json").read_bytes() == report
-    assert (finished / "report.html").read_bytes() == page
-
-
-def test_a_changed_cell_reruns_alone(
-    finished: Path, corpus: str, tiny_folder: Path, capsys: pytest.CaptureFixture[str]
+def test_a_finished_study_is_told_again_and_a_changed_cell_reruns_alone(
+    finished: Path, settings: list[str], run: Run
 ) -> None:
     before = runs(finished)
+    files = [(finished / f"report.{ending}").read_bytes() for ending in ("json", "html")]
+    out = run("study", finished.parent / "few.toml", *settings, "--out", finished).out
+    assert "4 of 4 runs already complete." in out
+    assert "mean, sentiment: macro-F1 (95 % interval)" in out
+    assert "majority line" in out
+    assert "Significant after Holm's correction: none of 6 between heads." in out
+    assert runs(finished) == before
+    assert files == [(finished / f"report.{ending}").read_bytes() for ending in ("json", "html")]
     file = study_file(finished.parent / "changed", heads=["mean", "convolution"])
-    assert main(arguments(file, corpus, tiny_folder, finished, "--json")) == 0
-    report = json.loads(capsys.readouterr().out)
+    report = json.loads(run("study", file, *settings, "--out", finished, "--json").out)
     after = runs(finished)
     assert {key: after[key] for key in before} == before
     assert len(after) == 6
     assert report == json.loads((finished / "report.json").read_text())
-    assert [table["values"]["model.head"] for table in report["experiments"][0]["tables"]] == [
-        "mean",
-        "convolution",
-    ]
+    heads = [table["values"]["model.head"] for table in report["experiments"][0]["tables"]]
+    assert heads == ["mean", "convolution"]
 
 
 @pytest.mark.usefixtures("forked_workers")
 def test_stopped_and_started_again_it_ends_in_the_same_bytes(
-    finished: Path,
-    corpus: str,
-    tiny_folder: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    finished: Path, settings: list[str], tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = study_file(tmp_path, heads=["mean", "linear"])
     stopped, whole = tmp_path / "stopped", finished.parent / "first"
@@ -162,48 +150,41 @@ def test_stopped_and_started_again_it_ends_in_the_same_bytes(
 
     with monkeypatch.context() as patched:
         patched.setattr(study, "progress", impatient)
-        assert main(arguments(file, corpus, tiny_folder, stopped)) == 130
+        run("study", file, *settings, "--out", stopped, code=130)
     assert len(runs(stopped)) == 1
     assert not (stopped / "report.json").exists()
-    capsys.readouterr()
-    assert main(arguments(file, corpus, tiny_folder, stopped, "--workers", "2")) == 0
     # three runs are left for two workers
-    assert "1 of 4 runs already complete." in capsys.readouterr().out
-    assert (stopped / "report.json").read_bytes() == (whole / "report.json").read_bytes()
-    for name in ("heads.svg", "heads.png", "heads.json"):
-        assert (stopped / "figures" / name).read_bytes() == (whole / "figures" / name).read_bytes()
+    told = run("study", file, *settings, "--out", stopped, "--workers", "2")
+    assert "1 of 4 runs already complete." in told.out
+    for name in ("report.json", "figures/heads.svg", "figures/heads.png", "figures/heads.json"):
+        assert (stopped / name).read_bytes() == (whole / name).read_bytes()
 
 
 def test_what_fails_is_named_and_the_rest_is_reported(
-    corpus: str, tiny_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    settings: list[str], tmp_path: Path, run: Run
 ) -> None:
-    file = study_file(tmp_path, heads=["mean"], varieties=["en-AU", "en-XX"])
-    assert main(arguments(file, corpus, tiny_folder, tmp_path / "out")) == 2
-    captured = capsys.readouterr()
+    file, out = study_file(tmp_path, heads=["mean"], varieties=["en-AU", "en-XX"]), tmp_path / "out"
+    captured = run("study", file, *settings, "--out", out, code=2)
     named, told = captured.err.splitlines()[-2:]
-    assert named.startswith("failed: Heads, mean, en-XX, seed 0: The training texts of")
-    assert told == "litotes: 1 of 2 runs failed; start the command again to try them again."
+    assert "Heads, mean, en-XX, seed 0: The training texts of" in named
+    assert told.startswith("litotes: 1 of 2 runs failed")
     assert "failed" in captured.out
-    page = (tmp_path / "out" / "report.html").read_text()
-    assert "failed: The training texts of" in page
-    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert "failed: The training texts of" in (out / "report.html").read_text()
+    report = json.loads((out / "report.json").read_text())
     assert list(report["failures"]) == ["Heads, mean, en-XX, seed 0"]
     assert report["abstract"][0].startswith("2 runs, of which 1 failed: ")
-    assert len(runs(tmp_path / "out")) == 1
+    assert len(runs(out)) == 1
 
 
 def test_when_everything_fails_there_is_still_a_report(
-    corpus: str, tiny_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    settings: list[str], tmp_path: Path, run: Run
 ) -> None:
-    file = study_file(tmp_path, heads=["mean"], varieties=["en-XX"])
-    assert main(arguments(file, corpus, tiny_folder, tmp_path / "out", "--seed", "7")) == 2
-    assert "1 of 1 runs failed" in capsys.readouterr().err.splitlines()[-1]
-    assert (
-        "No run of this experiment has finished." in (tmp_path / "out" / "report.html").read_text()
-    )
-    (setting,) = json.loads((tmp_path / "out" / "report.json").read_text())["experiments"][0][
-        "recipes"
-    ]
+    file, out = study_file(tmp_path, heads=["mean"], varieties=["en-XX"]), tmp_path / "out"
+    told = run("study", file, *settings, "--out", out, "--seed", "7", code=2).err
+    assert "1 of 1 runs failed" in told.splitlines()[-1]
+    assert "No run of this experiment has finished." in (out / "report.html").read_text()
+    report = json.loads((out / "report.json").read_text())
+    (setting,) = report["experiments"][0]["recipes"]
     assert setting["recipe"]["seed"] == 7
 
 
@@ -217,13 +198,12 @@ def test_when_everything_fails_there_is_still_a_report(
     ],
 )
 def test_mistakes_are_one_sentence_before_anything_starts(
-    text: str | None, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    text: str | None, message: str, tmp_path: Path, run: Run
 ) -> None:
     file = tmp_path / "bad.toml"
     if text is not None:
         file.write_text(text)
-    assert main(["study", str(file), "--out", str(tmp_path / "out")]) == 2
-    captured = capsys.readouterr()
-    assert message in captured.err
-    assert captured.err.count("\n") == 1
+    told = run("study", file, "--out", tmp_path / "out", code=2).err
+    assert message in told
+    assert told.count("\n") == 1
     assert not (tmp_path / "out").exists()
