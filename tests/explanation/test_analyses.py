@@ -91,7 +91,7 @@ def large(shared_tiny: Pretrained) -> Observed:
     sizes = {"n_layers": 4, "n_attention_heads": 16, **KINDS["cascade"]}
     sizes["pruning_options"] = {"schedule": "linear", "final": 0.5, "final_heads": 0.5}
     model = model_of(shared_tiny, Task("mood", ("<i>", "good")), **sizes)
-    odd = "love the <b> tea & $a$ 😀 a-very-long-word-that-has-no-end-at-all or hate it "
+    odd = "love <b> tea & $a$ 😀 a-long-word-without-an-end hate"
     return Observed(model, tuple(f"{odd} {text}" for text in "abcdef"))
 
 
