@@ -89,17 +89,6 @@ def test_texts_are_dealt_to_groups_at_random() -> None:
     assert spread.spread_p == pytest.approx(np.mean(np.array(slow) >= spread.spread), abs=0.08)
 
 
-@pytest.mark.slow
-def test_a_gap_that_is_not_there_is_seldom_found() -> None:
-    generator, n_found = np.random.default_rng(3), 0
-    for seed in range(12):
-        result = simulated({"x": 60, "y": 60, "z": 60}, dict.fromkeys("xyz", 0.8), generator)
-        found = find_gaps({"mood": result}, ["variety"], seed=seed)
-        assert len(found.gaps) == 12
-        n_found += any(gap.is_significant for gap in found.gaps)
-    assert n_found <= 3
-
-
 def test_a_small_group_without_a_mistake_is_no_better_than_the_others() -> None:
     """24 of 24 right, where 97 of 100 are elsewhere, comes every second time."""
     gold = np.array([0, 1] * 212)

@@ -1,6 +1,4 @@
-"""p is what it says, exact where every swap can be tried; intervals over few seeds cover the truth,
-in a world where texts, seeds and their meetings all have luck.
-"""
+"""p is what it says, exact where every swap can be tried; intervals hold texts and seeds."""
 
 from __future__ import annotations
 
@@ -9,8 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.special import ndtri
-from scipy.stats import kstest
 from sklearn.metrics import f1_score
 
 from litotes.core.numbers import confusion, macro_f1
@@ -32,41 +28,15 @@ from litotes.evaluation.significance import (
 Array = np.ndarray[Any, Any]
 
 
-def texts(generator: np.random.Generator, n: int) -> tuple[Array, Array]:
-    """gold (text,) and how hard each text is (text,)."""
-    return (generator.random(n) < 0.4).astype(np.int64), generator.normal(size=n)
-
-
-def system(
-    generator: np.random.Generator, gold: Array, hardness: Array, n_seeds: int, accuracy: float
-) -> Array:
-    """Answers of a system that is right this often. (seed, text)"""
-    luck = np.sqrt(0.5) * hardness + np.sqrt(0.5) * generator.normal(size=(n_seeds, len(gold)))
-    return np.where(luck < ndtri(accuracy), gold, 1 - gold)
-
-
 def gap(gold: Array, a: Array, b: Array) -> float:
     means = [np.mean([macro_f1(confusion(gold, row, 3)) for row in rows]) for rows in (a, b)]
     return float(means[0] - means[1])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("n_a", "n_b"), [(3, 3), (3, 1)])
-def test_p_is_uniform_when_nothing_differs(n_a: int, n_b: int) -> None:
-    generator = np.random.default_rng(10 * n_a + n_b)
-    found = []
-    for trial in range(250):
-        gold, hardness = texts(generator, 200)
-        a, b = (system(generator, gold, hardness, n, 0.75) for n in (n_a, n_b))
-        found.append(permutation_test(gold, a, b, 2, n_permutations=199, seed=trial))
-    assert kstest(found, "uniform").pvalue > 0.05
-    assert 0.02 <= np.mean(np.array(found) <= 0.05) <= 0.09
-
-
 def test_p_and_difference_are_the_same_from_the_other_side() -> None:
     generator = np.random.default_rng(2)
-    gold, hardness = texts(generator, 80)
-    a, b = system(generator, gold, hardness, 3, 0.8), system(generator, gold, hardness, 2, 0.72)
+    gold = generator.integers(0, 2, 80)
+    a, b = (np.where(generator.random((n, 80)) < 0.75, gold, 1 - gold) for n in (3, 2))
     assert permutation_test(gold, a, b, 2) == permutation_test(gold, b, a, 2)
     one, other = difference(gold, a, b, 2), difference(gold, b, a, 2)
     assert one.difference == -other.difference
@@ -81,11 +51,9 @@ def test_p_and_difference_are_the_same_from_the_other_side() -> None:
 def test_p_equals_trying_every_swap(n_classes: int, n_seeds: int) -> None:
     generator = np.random.default_rng(4)
     gold = generator.integers(0, n_classes, 9)
-    a = np.where(
-        generator.random((n_seeds, 9)) < 0.9, gold, generator.integers(0, n_classes, (n_seeds, 9))
-    )
-    b = np.where(
-        generator.random((n_seeds, 9)) < 0.4, gold, generator.integers(0, n_classes, (n_seeds, 9))
+    a, b = (
+        np.where(generator.random((n_seeds, 9)) < share, gold, generator.integers(0, n_classes, 9))
+        for share in (0.9, 0.4)
     )
     observed = abs(gap(gold, a, b)) - 1e-12
     # swapping all texts only turns the sign: half of them will do
@@ -152,11 +120,6 @@ def test_interval_over_seeds_is_wider_than_over_texts() -> None:
     assert apart[1] - apart[0] > 2 * (alike[1] - alike[0])
     assert apart == (0.0, 1.0)  # two seeds so far apart say nothing, and nothing lies outside
     assert alike == pytest.approx(mean_interval(gold, good[None], 2, seed=0))
-
-
-def test_losing_a_rare_class_is_no_gain() -> None:
-    gold = np.array([0] * 98 + [1] * 2)
-    assert mean_interval(gold, np.zeros((3, 100), dtype=np.int64), 2, seed=0)[1] <= 0.5
 
 
 def test_bootstrap_of_patterns_equals_the_bootstrap_of_texts() -> None:

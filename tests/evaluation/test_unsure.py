@@ -5,7 +5,6 @@ changes.
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +24,7 @@ from litotes.evaluation.unsure import (
     set_coverages,
 )
 from litotes.model.builtin import LIGHT_VARIABLE
-from litotes.model.folder import open_model, whole_copy, write_label_sets
+from litotes.model.folder import open_model, whole_copy
 from litotes.prediction.onnx_file import FILE, MADE_FROM, NOTE, has_export
 from litotes.prediction.predictor import BatchPredictor, Predictor
 
@@ -94,21 +93,6 @@ def test_a_variety_decides_by_its_own_bound(
     assert asked.predictor().identities == own.identities
     with pytest.raises(UserError, match=r"'en-UX'.*en-UK"):
         calibrated.for_variety("en-UX")
-
-
-def test_a_folder_without_bounds_answers_as_before(
-    made: tuple[Path, UnsureResult], plain: Predictor, calibrated: Predictor, tmp_path: Path
-) -> None:
-    (before,), (after,) = plain.predict(["the tea"]), calibrated.predict(["the tea"])
-    for task, answer in before.answers.items():
-        assert set(answer.as_json()) == {"label", "probability", "probabilities"}
-        assert answer == replace(after.answers[task], labels=None)
-        assert set(after.answers[task].as_json()) - set(answer.as_json()) == {"labels", "unsure"}
-    shutil.copytree(made[0], tmp_path / "again")
-    write_label_sets(open_model(tmp_path / "again"), {})
-    assert "unsure" not in open_model(tmp_path / "again").description
-    with pytest.raises(UserError, match="not calibrated for varieties"):
-        plain.for_variety("en-AU")
 
 
 def test_small_varieties_are_named_with_what_they_can_support(
