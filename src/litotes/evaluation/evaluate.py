@@ -163,16 +163,13 @@ def predict_corpus(
     answers = _predict(predictor, examples, watch)
     found = {}
     for task in tasks:
-        has_label = [task.name in example.labels for example in examples]
-        if any(has_label):  # without labels there is no score
-            labelled = list(compress(answers, has_label))
-            found[task.name] = TaskPredictions(
-                task,
-                tuple(compress(examples, has_label)),
-                tuple(one.answers[task.name] for one in labelled),
-                tuple(one.truncated for one in labelled),
-                tuple(one.unreadable for one in labelled),
-            )
+        own = [
+            (example, answer.answers[task.name], answer.truncated, answer.unreadable)
+            for example, answer in zip(examples, answers, strict=True)
+            if task.name in example.labels
+        ]
+        if own:  # without labels there is no score
+            found[task.name] = TaskPredictions(task, *zip(*own, strict=True))
     return found
 
 

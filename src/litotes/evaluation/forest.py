@@ -28,6 +28,8 @@ class Points:
     shift: float = 0.0
 
 
+_NOTHING = (np.nan, np.nan, np.nan)
+
 Panel = tuple[Sequence[str], Sequence[Points]]
 """The names of the rows and what stands in them."""
 
@@ -41,15 +43,13 @@ def draw_forest(panels: Mapping[str, Panel], *, what: str, width: float) -> Figu
     axes = picture.subplots(1, len(panels), squeeze=False)[0]
     for (title, (names, points)), ax in zip(panels.items(), axes, strict=True):
         for one in points:
-            there = [(row, found) for row, found in enumerate(one.estimates) if found is not None]
-            if not there:
+            # (row, value and ends); where nothing stands nothing is drawn
+            found = 100 * np.array([own.numbers() if own else _NOTHING for own in one.estimates])
+            if np.isnan(found).all():
                 continue
-            values = np.array([100 * found.value for _, found in there])
-            ends = 100 * np.array([found.interval for _, found in there]).T  # (end, row)
-            places = [row + one.shift for row, _ in there]
-            bars = ax.errorbar(
-                values, places, xerr=np.abs(ends - values), fmt=one.mark, color=one.colour
-            )
+            values, *ends = found.T
+            places, margins = np.arange(len(found)) + one.shift, np.abs(ends - values)
+            bars = ax.errorbar(values, places, xerr=margins, fmt=one.mark, color=one.colour)
             bars.lines[0].set(markersize=4.5, markeredgecolor=INK, markeredgewidth=0.6)
             bars.set_label(one.label)
         ax.axvline(0, color=INK, linewidth=0.6, linestyle="--")

@@ -168,6 +168,7 @@ def _risks(sure: Floats, hit: Bools) -> Floats:
 # Reliability diagrams: the share right against the confidence, with the number of texts below.
 
 _BAR: dict[str, Any] = {"color": BAR, "edgecolor": INK, "linewidth": 0.6}
+_COUNT: dict[str, Any] = {**_BAR, "color": "#BBBBBB"}
 _HATCHED: dict[str, Any] = {"fill": False, "edgecolor": GAP, "hatch": "////", "linewidth": 0.6}
 
 
@@ -180,18 +181,20 @@ def draw_reliability(results: Mapping[str, Reliability]) -> Figure:
     picture = new_figure(4.4 * len(results), 4.8)
     axes = picture.subplots(2, len(results), squeeze=False, sharex=True, height_ratios=(4, 1))
     for (name, result), ax, below in zip(results.items(), *axes, strict=True):
-        for one in result.bins:
-            x, width = (one.low + one.high) / 2, one.high - one.low
-            ax.bar(x, one.right, width, **_BAR, label="right")
-            gap = one.confidence - one.right
-            ax.bar(x, gap, width, one.right, **_HATCHED, label="gap to confidence")
-            ax.plot([x, x], one.interval, color=INK, linewidth=1.2, label="95 % interval")
-            below.bar(x, one.n, width, color="#BBBBBB", edgecolor=INK, linewidth=0.6)
-            below.text(x, one.n, str(one.n), ha="center", va="bottom", fontsize=7)
+        bins = result.bins
+        middles = [(one.low + one.high) / 2 for one in bins]
+        right = np.array([one.right for one in bins])
+        gaps = [one.confidence for one in bins] - right
+        ax.bar(middles, right, 1 / N_BINS, **_BAR, label="right")
+        ax.bar(middles, gaps, 1 / N_BINS, right, **_HATCHED, label="gap to confidence")
+        ends = zip(*(one.interval for one in bins), strict=True)
+        ax.vlines(middles, *ends, color=INK, linewidth=1.2, label="95 % interval")
+        counts = below.bar(middles, [one.n for one in bins], 1 / N_BINS, **_COUNT)
+        below.bar_label(counts, fontsize=7)
         ax.plot([0, 1], [0, 1], color=INK, linestyle="--", linewidth=1, label="perfect calibration")
         title = f"{name}: ECE {result.ece:.3f} (equal mass {result.ece_equal_mass:.3f})"
         ax.set_title(title, fontsize=11, parse_math=False)
-        most = max(one.n for one in result.bins)
+        most = max(one.n for one in bins)
         ax.set(xlim=(0, 1), ylim=(0, 1), ylabel="share right")
         # room for the numbers
         below.set(ylim=(0, 1.35 * most), yticks=[], xlabel="confidence", ylabel="texts")
@@ -208,19 +211,17 @@ def draw_risk_coverage(results: Mapping[str, RiskCoverage]) -> Figure:
     """Draws the curves, each with its area; what no order of the texts would give is dotted."""
     picture = new_figure(6.4, 3.8)
     ax = picture.subplots()
-    highest = 0.01
+    top = 0.01
     styles = cycle(product(("-", "--", "-."), (INK, BAR, GAP)))
-    for (name, result), (line, colour) in zip(results.items(), styles, strict=False):
-        areas = f"{result.area:.3f} (best {result.best_area:.3f}, no order {result.error:.3f})"
-        label = f"{name}: {areas}"
-        ax.plot(result.coverage, result.risk, line, color=colour, linewidth=1.4, label=label)
-        ax.axhline(result.error, color=colour, linestyle=":", linewidth=0.8)
+    for (name, one), (line, colour) in zip(results.items(), styles, strict=False):
+        label = f"{name}: {one.area:.3f} (best {one.best_area:.3f}, no order {one.error:.3f})"
+        ax.plot(one.coverage, one.risk, line, color=colour, linewidth=1.4, label=label)
+        ax.axhline(one.error, color=colour, linestyle=":", linewidth=0.8)
         # but for the first few texts, of which one mistake is a rate of 1
-        points = zip(result.coverage, result.risk, strict=True)
-        highest = max(highest, *(risk for share, risk in points if share > 0.05 or share == 1))
+        top = max(top, *one.risk[len(one.risk) // 20 :])
     across = "share of texts answered, the surest first"
-    top = 1.3 * highest  # room for the legend
-    ax.set(xlim=(0, 1), ylim=(0, top), xlabel=across, ylabel="error rate among them")
+    # room for the legend
+    ax.set(xlim=(0, 1), ylim=(0, 1.3 * top), xlabel=across, ylabel="error rate among them")
     hide_frame(ax)
     legend = ax.legend(frameon=False, fontsize=8, title="area", title_fontsize=8)
     for text in legend.get_texts():

@@ -173,19 +173,20 @@ class Estimate:
     def size(self) -> float:
         return abs(self.value)
 
+    def numbers(self) -> tuple[float, float, float]:
+        return self.value, *self.interval
+
     def less(self, constant: float) -> Estimate:
-        low, high = self.interval
-        return Estimate(self.value - constant, (low - constant, high - constant))
+        value, low, high = (one - constant for one in self.numbers())
+        return Estimate(value, (low, high))
 
     def text(self) -> str:
         return f"{self.value:.3f} ({self.interval[0]:.3f} to {self.interval[1]:.3f})"
 
     def signed(self, *, scale: float = 1, digits: int = 3) -> str:
         """A difference, with a minus that is as wide as the plus."""
-        value, low, high = (
-            format_signed(scale * one, digits, minus="−") for one in (self.value, *self.interval)
-        )
-        return f"{value} ({low} to {high})"
+        numbers = (format_signed(scale * one, digits, minus="−") for one in self.numbers())
+        return "{} ({} to {})".format(*numbers)
 
     def beside(self, other: str) -> str:
         """`0.072 lower than the paper's (0.041 to 0.111)`: the sign in words, if it is known."""

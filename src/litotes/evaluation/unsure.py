@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import numpy as np
 from litotes.core.errors import UserError
 from litotes.core.numbers import counted
 from litotes.core.progress import Watch, ignore_progress
+from litotes.core.registry import grouped
 from litotes.core.text import one_line
 from litotes.data.corpus import Corpus
 from litotes.evaluation.evaluate import (
@@ -107,17 +109,16 @@ def calibrate_folder(
             f"The coverage is {coverage:g}: give a number between 0 and 1, such as 0.9."
         )
     predictions = predict_corpus(predictor, corpus, watch=watch)
-    found: dict[str, LabelSets] = {}
     notes: list[str] = []
-    by_part = []
-    for runtime in predictor.runtimes:
-        own = {
+    by_part = [
+        {
             name: _fit_task(predictions[name], runtime, coverage, by_variety, notes)
             for name, task in runtime.tasks.items()
             if name in predictions and task.is_choice
         }
-        by_part.append(own)
-        found |= own
+        for runtime in predictor.runtimes
+    ]
+    found = dict(ChainMap(*reversed(by_part)))
     if left_out := [name for name in predictor.tasks if name not in found]:
         reason = "the texts have no labels for it, or it is answered with a number"
         names = ", ".join(left_out)
@@ -152,23 +153,21 @@ def _fit_task(
     overall = fit_bound(shares, gold, coverage)
     if not by_variety:
         return LabelSets(coverage, overall)
-    of_text = [example.variety for example in predictions.examples]
-    names = sorted({name for name in of_text if name is not None})
-    if not names:
+    places_of = grouped(range(len(gold)), lambda place: predictions.examples[place].variety)
+    named = {name: places for name, places in places_of.items() if name is not None}
+    if not named:
         raise UserError(
             "The texts name no variety, so nothing can be calibrated by it: leave --by variety"
             " out, or name the column of varieties in the source of a table, variety=COLUMN."
         )
     bounds = {}
-    for name in names:
-        is_own = np.array([variety == name for variety in of_text])
-        n = int(is_own.sum())
-        if n >= needed_texts(coverage):
-            bounds[name] = fit_bound(shares[is_own], gold[is_own], coverage)
+    for name, places in sorted(named.items()):
+        if len(places) >= needed_texts(coverage):
+            bounds[name] = fit_bound(shares[places], gold[places], coverage)
             continue
         notes.append(
-            f"{task.name}, {name}: {too_few(n, coverage)} Until then the bound of all texts is used"
-            " for it, which promises nothing about this variety alone."
+            f"{task.name}, {name}: {too_few(len(places), coverage)} Until then the bound of all"
+            " texts is used for it, which promises nothing about this variety alone."
         )
     return LabelSets(coverage, overall, bounds)
 
