@@ -93,7 +93,7 @@ def test_a_run_is_known_by_its_recipe_and_its_texts(study: Study, tmp_path: Path
     forget()
     jobs = plan_jobs(study, tmp_path)
     names = [f"{number}/2 Two, {one}, seed 0" for number, one in enumerate(VARIETIES, start=1)]
-    assert [job.name for job in jobs.values()] == names
+    assert [job.title for job in jobs.values()] == names
     assert list(plan_jobs(study, tmp_path / "elsewhere")) == list(jobs)
     file = tmp_path / "few.csv"
     file.write_text(file.read_text().replace("number 3", "number 33"))

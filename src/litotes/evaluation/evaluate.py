@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import compress
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -288,11 +289,9 @@ def check_labels(task: Task, corpus: Corpus) -> None:
             f" {kind_of_answer(theirs)}: they do not fit. In the source of a table several=| says"
             " that a text may have several labels."
         )
-    used: set[str] = set()
-    for example in corpus:
-        label = example.labels.get(task.name)
-        used.update(label if isinstance(label, tuple) else (str(label),))
-    if strange := sorted(used & set(theirs.labels) - set(task.labels)):
+    labels = (example.labels.get(task.name) for example in corpus)
+    used = {str(one) for own in labels for one in (own if isinstance(own, tuple) else [own])}
+    if strange := sorted(used & {*theirs.labels} - {*task.labels}):
         raise UserError(
             f"{corpus.name} has the {task.name} label {strange[0]!r}, which the model does not know"
             f" (it knows {', '.join(task.labels)}). Select or map the labels first (bicodemix:"
@@ -319,18 +318,9 @@ def select_fair_texts(corpus: Corpus, trained_on: Set[str] | None) -> Corpus:
             f"The model was trained on all {n_seen} texts of {corpus.name}: scores on them would"
             " say nothing. Give texts that are new to it."
         )
-    note = f"{corpus.name} has no split: all of its {len(corpus)} texts are used."
-    if trained_on is None:
-        note += (
-            " Whether the model was trained on some of them is not known, since its folder does not"
-            " state its texts."
-        )
-    elif n_seen:
-        note = (
-            f"{corpus.name} has no split: the {len(fresh)} texts that the model was not trained on"
-            f" are used, {n_seen} others are left out."
-        )
-    return replace(corpus, examples=fresh).with_notes(note)
+    facts = {"corpus": corpus, "n_seen": n_seen, "is_known": trained_on is not None}
+    notes = render_paragraphs("evaluation/notes.txt", "no_split", **facts)
+    return replace(corpus, examples=fresh).with_notes(*notes)
 
 
 def warn_of_trained_texts(corpus: Corpus, trained_on: Set[str] | None) -> Corpus:
@@ -355,7 +345,7 @@ def map_labels_as_trained(corpus: Corpus, folder: ModelFolder) -> Corpus:
         words = {}
         for task, mapping in stated.items():
             if task in corpus.tasks and task in part.tasks:
-                strange = set(corpus.tasks[task].labels) - set(part.tasks[task].labels)
+                strange = {*corpus.tasks[task].labels} - {*part.tasks[task].labels}
                 words[task] = {word: label for word, label in mapping.items() if word in strange}
         corpus = corpus.map_labels(words)
     return corpus
@@ -388,15 +378,14 @@ def compare_models(
             "The models have no task in common here that is answered with one label: one answers"
             f" {', '.join(own)}, the other {', '.join(other)}."
         )
-    found = []
+    rows = []
     for name in tasks:
         # the labels of both in the same order, so that a number means the same word
         labels = tuple(dict.fromkeys([*own[name].task.labels, *other[name].task.labels]))
         both = [replace(one, task=Task(name, labels)) for one in (own[name], other[name])]
         cells = zip(*(split_by_cell(one, corpus) for one in both), strict=True)
         for (cell, first), (_, second) in cells:
-            # (seed, text) each
-            answers = first.predicted()[np.newaxis], second.predicted()[np.newaxis]
+            answers = first.predicted()[np.newaxis], second.predicted()[np.newaxis]  # (seed, text)
             apart = difference(first.gold(), *answers, len(labels), seed=seed)
-            found.append(ModelDifference(name, cell, apart, apart.p))
-    return tuple(correct(found, p_of=lambda one: one.difference.p))
+            rows.append(ModelDifference(name, cell, apart, apart.p))
+    return tuple(correct(rows, p_of=attrgetter("difference.p")))

@@ -130,7 +130,7 @@ def score(
     hits, by_answer, by_gold = counts.diagonal(), counts.sum(0), counts.sum(1)  # (class,)
     n = int(counts.sum())
     given = np.flatnonzero(by_answer)
-    collapsed = len(given) == 1 and np.count_nonzero(by_gold) > 1
+    collapsed = len(given) == 1 < np.count_nonzero(by_gold)
     return Scores(
         task=task.name,
         n=n,

@@ -184,10 +184,9 @@ def require_same_rows(given: Sequence[Row], wanted: Sequence[Row]) -> None:
                 " position: give the same rows in the same order, only with other labels."
             )
     if len(given) < len(wanted):
-        missing = wanted[len(given)]
         raise UserError(
-            f"{given[-1].file} ends at line {given[-1].number}: the row of {_at(missing)} and all"
-            " after it are missing. Add them."
+            f"{given[-1].file} ends at line {given[-1].number}: the row of"
+            f" {_at(wanted[len(given)])} and all after it are missing. Add them."
         )
     if len(given) > len(wanted):
         raise UserError(

@@ -213,10 +213,10 @@ def _experiment(one: ExperimentSettings, study: StudySettings, file: Path) -> Ex
         recipe = _recipe(study, {**one.set, **values}, where)
         shared = {path: value for path, value in values.items() if path != one.rows}
         settings.append(Setting(values, recipe, format_value(values[one.rows]), shared))
-    tests = []
-    for test in one.test:
-        data = study.sources.get(test.data or "", test.data)
-        tests.append(test.model_copy(update={"data": data}))
+    tests = [
+        test.model_copy(update={"data": study.sources.get(test.data or "", test.data)})
+        for test in one.test
+    ]
     return Experiment(one, tuple(settings), tuple(tests))
 
 
@@ -248,22 +248,21 @@ def _check_grid(one: ExperimentSettings, where: str) -> None:
 
 def _check_comparisons(experiments: Sequence[Experiment], file: Path) -> None:
     """Names differ; what an experiment is compared with is there, and has its rows or one alone."""
+    rows = {one.settings.name: {setting.row for setting in one.grid} for one in experiments}
     names = [experiment.settings.name for experiment in experiments]
-    for name in names:
+    for experiment, own in zip(experiments, rows.values(), strict=False):
+        name = experiment.settings.name
         if names.count(name) > 1:
             raise UserError(
                 f"{file}: two experiments are called {name!r}; give each a name of its own."
             )
-    rows = {one.settings.name: {setting.row for setting in one.grid} for one in experiments}
-    for experiment in experiments:
-        name = experiment.settings.name
         for other in experiment.settings.against:
             if other not in rows:
                 raise UserError(
                     f"{file}: {name!r} is compared with another."
                     f" {unknown_name(other, rows, 'experiment')}"
                 )
-            if len(rows[other]) > 1 and not rows[name] & rows[other]:
+            if len(rows[other]) > 1 and not own & rows[other]:
                 raise UserError(
                     f"{file}: {name!r} is compared with {other!r}, but has no"
                     f" row of it ({', '.join(sorted(rows[other]))}). Give both the same rows, or"

@@ -402,18 +402,21 @@ def setup_sentences(experiment: Experiment, study: Study) -> tuple[str, ...]:
     figure, published = experiment.settings.figure, study.published
     if figure is None or published is None:
         return ()
-    names = {one.name: label_values(one.shared or one.values) for one in experiment.grid}
-    found: dict[str, dict[str, None]] = {}  # the inner dicts are ordered sets
-    for setting in experiment.grid:
-        for difference in published.differences_in_setup(shareable(setting.recipe, study)):
-            found.setdefault(difference, {})[names[setting.name]] = None
-    n_settings = len(set(names.values()))
-    differences = grouped(found, lambda one: tuple(found[one]))
-    everywhere_first = sorted(differences.items(), key=lambda one: len(one[0]) < n_settings)
+    pairs = [
+        (difference, label_values(setting.shared or setting.values))
+        for setting in experiment.grid
+        for difference in published.differences_in_setup(shareable(setting.recipe, study))
+    ]
+    where = {
+        difference: tuple(dict.fromkeys(name for _, name in own))
+        for difference, own in grouped(pairs, itemgetter(0)).items()
+    }
+    n_settings = len({label_values(one.shared or one.values) for one in experiment.grid})
+    everywhere_first = sorted(where, key=lambda one: len(where[one]) < n_settings)
     return _words(
         "setup",
         notes=published.notes_about(figure),
-        differences=dict(everywhere_first),
+        differences=grouped(everywhere_first, where.__getitem__),
         n_settings=n_settings,
     )
 

@@ -148,7 +148,7 @@ def check_experiment(experiment: Experiment) -> None:
 class RunJob:
     """A recipe, the tests (by key) of its model, and the folder that the run writes into.
 
-    name: for people, with its number, such as `2/6 Heads, linear, seed 0`.
+    name: for people. number: before its name where its progress is shown, such as `2/6`.
     n_threads: that torch computes with; another number adds in another order, and answers differ in
     their last digits.
     """
@@ -161,6 +161,11 @@ class RunJob:
     keep_model: bool
     n_threads: int
     device: str | None
+    number: str = ""
+
+    @property
+    def title(self) -> str:
+        return f"{self.number} {self.name}"
 
     def is_done(self) -> bool:
         if not (self.folder / "facts.json").is_file():
@@ -177,7 +182,7 @@ def run_job(job: RunJob, watch: Watch) -> None:
     """Does the job, or what is left of it."""
     if job.is_done():
         return
-    watch, n_threads = prefix_watch(watch, job.name), torch.get_num_threads()
+    watch, n_threads = prefix_watch(watch, job.title), torch.get_num_threads()
     torch.set_num_threads(job.n_threads)
     try:
         run = train(job.recipe, job.model_folder, device=job.device, resume=True, watch=watch)
@@ -243,16 +248,15 @@ def seen_notes(
 def _run_facts(run: Run, job: RunJob) -> Json:
     tasks = [task for model in run.models for task in model.classifier.tasks]
     trained = read_trained_texts(job.model_folder)
-    seen, held_out = seen_notes(trained, job.tests.values(), job.recipe, tasks), []
-    for model in run.models:
-        # of the epoch that was kept; None: nothing was held out, or it could not tell
-        by_epoch = {line["epoch"]: line.get("held_out") for line in model.facts["history"]}
-        held_out.append(by_epoch.get(model.facts["best_epoch"]))
+    seen = seen_notes(trained, job.tests.values(), job.recipe, tasks)
+    facts = [model.facts for model in run.models]
+    by_epoch = [{line["epoch"]: line.get("held_out") for line in one["history"]} for one in facts]
     return {
         "recipe": job.recipe.model_dump(mode="json"),
-        "n_train": [model.facts["data"]["n_train"] for model in run.models],
-        "best_epoch": [model.facts["best_epoch"] for model in run.models],
-        "held_out": held_out,
+        "n_train": [one["data"]["n_train"] for one in facts],
+        "best_epoch": [one["best_epoch"] for one in facts],
+        # of the epoch that was kept; None: nothing was held out, or it could not tell
+        "held_out": [own.get(one["best_epoch"]) for own, one in zip(by_epoch, facts, strict=True)],
         "calibration": {
             task: one.as_json() for model in run.models for task, one in model.calibration.items()
         },
@@ -345,7 +349,7 @@ def plan_jobs(
                     device=device,
                 )
     return {
-        key: replace(job, name=f"{number}/{len(jobs)} {job.name}")
+        key: replace(job, number=f"{number}/{len(jobs)}")
         for number, (key, job) in enumerate(jobs.items(), start=1)
     }
 
@@ -373,8 +377,8 @@ def _run(
     """The outcomes of all jobs, each with its key."""
     if not todo:
         return
-    keys = {job.name: key for key, job in todo.items()}  # names, for people who watch
-    jobs = {job.name: job for job in todo.values()}
+    keys = {job.title: key for key, job in todo.items()}  # for people who watch
+    jobs = {job.title: job for job in todo.values()}
     if on == "ray":
         device = next(iter(jobs.values())).device or ""
         n_gpus = 1 if device.startswith("cuda") else 0
