@@ -25,7 +25,6 @@ from litotes.training.pretraining.language_model import (
     OUTPUT_NAMES,
     HeldOut,
     LanguageModel,
-    architecture_of,
     draw_weights,
     family_tensors,
     load_heads,
@@ -110,7 +109,7 @@ def test_logits_equal_transformers_before_and_after_saving(family: str, tmp_path
 
     draw_weights(model)
     spec = model.encoder.spec
-    architecture = architecture_of(spec.family, next_sentence=False)
+    architecture = model.architecture
     assert architecture == type(reference).__name__
     write_json(tmp_path / "config.json", config_from_spec(spec) | {"architectures": [architecture]})
     save_file(family_tensors(model), tmp_path / "model.safetensors", metadata={"format": "pt"})

@@ -9,6 +9,7 @@ epochs, here are stretches of equal length, each ending with a measurement.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,12 +48,11 @@ from litotes.training.objective import Objective, RunContext, derive_seed, shuff
 from litotes.training.pretraining.language_model import (
     HeldOut,
     LanguageModel,
-    architecture_of,
     draw_weights,
     family_tensors,
     load_heads,
 )
-from litotes.training.pretraining.masking import Reader, find_mask
+from litotes.training.pretraining.masking import Reader, find_first, find_mask
 from litotes.training.pretraining.texts import (
     TOKENIZER,
     Blocks,
@@ -105,12 +105,13 @@ class MaskedLanguage(Objective):
     def batches(self, epoch: int) -> list[list[int]]:
         """The blocks of each batch of a stretch, which may begin and end within a pass."""
         first, last = (number * self.n_steps // self.n_epochs for number in (epoch, epoch + 1))
-        found: list[list[int]] = []
-        for number in range(first // self.steps_a_pass, -(-last // self.steps_a_pass)):
-            seed, start = derive_seed(self.seed, "order", number), number * self.steps_a_pass
-            whole = shuffled(len(self.reader.blocks), self.settings.batch_texts, seed)
-            found += whole[max(first - start, 0) : last - start]
-        return found
+        begun, size = first // self.steps_a_pass, self.settings.batch_texts
+        passes = [
+            shuffled(len(self.reader.blocks), size, derive_seed(self.seed, "order", number))
+            for number in range(begun, -(-last // self.steps_a_pass))
+        ]
+        start = begun * self.steps_a_pass
+        return list(chain.from_iterable(passes))[first - start : last - start]
 
     def losses(self, batch: Sequence[int], step: int) -> Iterator[Sequence[Tensor]]:
         """The mean over the batch's chosen pieces, and that over its pairs."""
@@ -291,8 +292,8 @@ class PretrainCourse(Course):
         """Writes what `litotes train` and `transformers` (AutoModel, AutoModelForMaskedLM) read."""
         folder, model, tokenizer = run.folder, self.model, self.tokenizer
         spec = model.encoder.spec
-        name = architecture_of(spec.family, next_sentence=model.next_sentence)
-        write_json(folder / "config.json", config_from_spec(spec) | {"architectures": [name]})
+        config = config_from_spec(spec) | {"architectures": [model.architecture]}
+        write_json(folder / "config.json", config)
         write_text(folder / "tokenizer.json", tokenizer.to_json())
         mask = tokenizer.piece_string(find_mask(tokenizer))
         described = tokenizer_config(tokenizer, spec) | {"mask_token": mask}
@@ -315,8 +316,7 @@ def scratch_spec(recipe: PretrainRecipe, tokenizer: PieceTokenizer) -> EncoderSp
     """A BERT of random weights."""
     scratch = recipe.model.scratch
     assert scratch is not None
-    paddings = [tokenizer.find_piece(written) for written in _PADDINGS]
-    padding = next((number for number in paddings if number is not None), None)
+    padding = find_first(tokenizer, _PADDINGS)
     if padding is None:
         raise UserError(
             f"The tokenizer of {scratch.tokenizer} has no {' or '.join(_PADDINGS)}. Choose another,"

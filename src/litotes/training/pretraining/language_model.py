@@ -81,12 +81,6 @@ def output_names(family: str) -> OutputNames:
     return OUTPUT_NAMES[family]
 
 
-def architecture_of(family: str, *, next_sentence: bool) -> str:
-    """What `transformers` calls the whole model."""
-    name = FAMILIES[family].architecture.removesuffix("Model")
-    return f"{name}ForPreTraining" if next_sentence else f"{name}ForMaskedLM"
-
-
 # An encoder that guesses pieces, and whether one text follows another.
 #
 #     z = norm(act(W h + c))          h: the state of a chosen piece
@@ -158,6 +152,12 @@ class LanguageModel(nn.Module):
     @property
     def next_sentence(self) -> bool:
         return "next_sentence" in self.heads
+
+    @property
+    def architecture(self) -> str:
+        """What `transformers` calls the whole model."""
+        name = FAMILIES[self.encoder.spec.family].architecture.removesuffix("Model")
+        return f"{name}For{'PreTraining' if self.next_sentence else 'MaskedLM'}"
 
     def forward(self, masked: MaskedBatch) -> Guesses:
         hidden = encode(self.encoder, masked.batch).hidden  # (piece, width)

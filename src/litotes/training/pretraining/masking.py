@@ -199,11 +199,17 @@ def _draw(n: int, generator: Generator) -> int:
     return int(torch.randint(n, (), generator=generator))
 
 
+def find_first(tokenizer: PieceTokenizer, spellings: Sequence[str]) -> int | None:
+    """The number of the first of these pieces that the tokenizer has."""
+    found = map(tokenizer.find_piece, spellings)
+    return next((number for number in found if number is not None), None)
+
+
 def find_mask(tokenizer: PieceTokenizer) -> int:
     """The number of the mask."""
-    for number in map(tokenizer.find_piece, MASKS):
-        if number is not None:
-            return number
+    number = find_first(tokenizer, MASKS)
+    if number is not None:
+        return number
     raise UserError(
         f"The tokenizer has no mask ({' or '.join(MASKS)}), so that nothing can be hidden. Choose"
         " an encoder that was pretrained with one, or start with [model.scratch]."

@@ -48,7 +48,7 @@ class WordSet:
 
     @property
     def lengths(self) -> list[int]:
-        return [len(window.pieces.ids) for window in self.windows]
+        return lengths_of(self.windows)
 
     def batch(self, places: Sequence[int], device: torch.device) -> WordBatch:
         windows = [self.windows[place] for place in places]
@@ -58,6 +58,10 @@ class WordSet:
         """Tagging: (word,), one window after the other. Span: (window, 2)."""
         chosen = [self.targets[place] for place in places]
         return torch.stack(chosen) if self.with_first else torch.cat(chosen)
+
+
+def lengths_of(windows: Sequence[Window]) -> list[int]:
+    return [len(window.pieces.ids) for window in windows]
 
 
 def make_windows(
@@ -81,13 +85,8 @@ def make_word_set(
             targets += [_span_target(example, window) for window in own]
         else:
             targets += [_tag_target(example.tags or (), window, number) for window in own]
-    n_cut = sum(_is_cut(own) for own in by_text)
+    n_cut = sum(any(window.pieces.truncated for window in own) for own in by_text)
     return WordSet(tuple(windows), tuple(targets), n_cut, kind == "span")
-
-
-def _is_cut(windows: Sequence[Window]) -> bool:
-    """Whether a text, or a word of it, was not read whole."""
-    return any(window.pieces.truncated for window in windows)
 
 
 def _tag_target(tags: Sequence[str], window: Window, number: Mapping[str, int]) -> Tensor:
@@ -125,11 +124,20 @@ class TextAnswers:
     probability: float | None = None
 
 
+@torch.no_grad()
 def answer_texts(
     network: WordModel, windows: Sequence[Sequence[Window]], *, watch: Watch = ignore_progress
 ) -> list[TextAnswers]:
     """windows: of each text. The network is in evaluation mode afterwards."""
-    logits = iter(_window_logits(network, [window for own in windows for window in own], watch))
+    network.eval()
+    every = [window for own in windows for window in own]
+    found: list[Tensor] = []  # of each window, on the CPU: (word, output)
+    for places in batches_without_gradients(lengths_of(every), network.device):
+        chosen = [every[place] for place in places]
+        words = pack_windows(chosen, network.device, with_first=network.reads_first)
+        found += network(words).float().cpu().split(words.places.texts.lengths)
+        watch("testing", len(found), len(every), "")
+    logits = iter(found)
     if network.kind == "span":
         return [_best_span(next(logits), window) for (window,) in windows]
     answers = []
@@ -142,20 +150,6 @@ def answer_texts(
         ]
         answers.append(TextAnswers(torch.cat(parts).softmax(-1)))
     return answers
-
-
-def _window_logits(network: WordModel, windows: Sequence[Window], watch: Watch) -> list[Tensor]:
-    """Of each window, on the CPU. (word, output)"""
-    network.eval()
-    found: list[Tensor] = []
-    lengths = [len(window.pieces.ids) for window in windows]
-    with torch.no_grad():
-        for places in batches_without_gradients(lengths, network.device):
-            chosen = [windows[place] for place in places]
-            words = pack_windows(chosen, network.device, with_first=network.reads_first)
-            found += network(words).float().cpu().split(words.places.texts.lengths)
-            watch("testing", len(found), len(windows), "")
-    return found
 
 
 def _best_span(logits: Tensor, window: Window) -> TextAnswers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import overload
 
@@ -112,24 +112,21 @@ class Tagger:
         words = [[word.written for word in own] for own in cut]
         windows = make_windows(words, self.model.tokenizer, self.kind)
         answered = zip(cut, windows, answer_texts(self.network, windows), strict=True)
-        found = []
-        for place, text in enumerate(map(written_text, written)):
-            if place in problems:
-                problem = problems[place]
-                found.append(WordPrediction(text, self.task.name, self.kind, problem=problem))
-            else:
-                found.append(self._prediction(text, *next(answered)))
-        return found
+        return [
+            WordPrediction(text, self.task.name, self.kind, problem=problems[place])
+            if place in problems
+            else self._prediction(text, *next(answered))
+            for place, text in enumerate(map(written_text, written))
+        ]
 
     def _cut(self, text: Asked) -> tuple[CutWord, ...]:
         if isinstance(text, str):
             return cut_text(text, self.model.cutting)
         assert not isinstance(text, BadText)
-        words, place = [], 0
-        for word in check_words(text, "A list of words"):
-            words.append(CutWord(word, place, place + len(word)))
-            place += len(word) + 1
-        return tuple(words)
+        words = check_words(text, "A list of words")
+        starts = accumulate((len(word) + 1 for word in words), initial=0)
+        cut = zip(words, starts, strict=False)
+        return tuple(CutWord(word, start, start + len(word)) for word, start in cut)
 
     def _prediction(
         self,

@@ -100,9 +100,8 @@ class Description(Table):
 def save_translation(model: TranslationModel, folder: Path, scores: Mapping[str, Any]) -> None:
     """Writes the model folder; `litotes.json` comes last, so a folder that has it is whole."""
     network = model.network
-    tensors = {}
-    for name, parameter in network.named_parameters():  # a table that is shared comes once
-        tensors[name] = parameter.detach().cpu().contiguous().clone()
+    named = network.named_parameters()  # a table that is shared comes once
+    tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in named}
     write_bytes(folder / WEIGHTS, to_bytes(tensors, metadata={"format": "pt"}))
     write_text(folder / TOKENIZER, model.tokenizer.to_json())
     write_json(folder / SCORES, scores)
@@ -333,31 +332,26 @@ class Translator:
         while block := list(islice(waiting, at_once or AT_ONCE)):
             yield from self.translate(block, **settings)
 
+    @torch.no_grad()
     def _find(self, sources: Sequence[Numbers], settings: SearchSettings) -> list[Found]:
-        order = sorted(range(len(sources)), key=lambda place: len(sources[place]))
-        lengths = [len(sources[place]) for place in order]
-        on_cuda = self.network.device.type == "cuda"
+        network, most = self.network, self.network.spec.n_positions - 1
+        # one beam takes the best piece at every step, whatever whole texts are worth
+        penalty = settings.length_penalty if settings.beams > 1 else 0.0
+        on_cuda = network.device.type == "cuda"
         n_texts, n_pieces, n_rows = (1024, 32_768, 8192) if on_cuda else (64, 2048, 512)
         # every hypothesis takes a row of the cache, and as many logits as there are pieces
         n_texts = max(1, min(n_texts, n_rows // settings.beams))
+        order = sorted(range(len(sources)), key=lambda place: len(sources[place]))
+        lengths = [len(sources[place]) for place in order]
         found: dict[int, Found] = {}
         for some in batches_by_budget(lengths, max_texts=n_texts, max_pieces=n_pieces):
             places = [order[number] for number in some]
-            batch = self._find_batch([sources[place] for place in places], settings)
-            found |= dict(zip(places, batch, strict=True))
+            limits = [min(int(settings.ratio * lengths[n]) + _MORE, most) for n in some]
+            batch = pack_sources([sources[place] for place in places], network.device)
+            read, n_beams = network.read(batch), settings.beams
+            best = search(network, read, self.frame, limits, n_beams=n_beams, penalty=penalty)
+            found |= dict(zip(places, best, strict=True))
         return [found[place] for place in range(len(sources))]
-
-    @torch.no_grad()
-    def _find_batch(self, sources: Sequence[Numbers], settings: SearchSettings) -> list[Found]:
-        network = self.network
-        encoding = network.read(pack_sources(sources, network.device))
-        most = network.spec.n_positions - 1
-        limits = [min(int(settings.ratio * len(one)) + _MORE, most) for one in sources]
-        # one beam takes the best piece at every step, whatever whole texts are worth
-        penalty = settings.length_penalty if settings.beams > 1 else 0.0
-        return search(
-            network, encoding, self.frame, limits, n_beams=settings.beams, penalty=penalty
-        )
 
 
 def find_frame(tokenizer: PieceTokenizer) -> Frame:
