@@ -180,19 +180,16 @@ def test_the_commands(
     html = page.read_text()
     assert "<mark" in html
     assert "<b>" not in html
-    for command, *words in (
-        ["export", "--model", model],
-        ["predict", "x", "--model", model, "--format", "csv"],
-        ["predict", "x", "--model", model, "--probabilities"],
-        ["predict", "x", "--model", model, "--workers", "2"],
-        ["predict", "x", "--model", model, "--precision", "float32"],
-        ["evaluate", "--model", model, "--data", source, "--slices"],
-        ["explain", "x", "--model", model, "--out", "x.svg"],
-        ["calibrate", "--model", model, "--data", "sampler"],
+    for line in (
+        "export",
+        "predict x --format csv",
+        "predict x --probabilities",
+        f"evaluate --data {source} --slices",
+        "explain x --out x.svg",
     ):
         capsys.readouterr()
-        assert main([command, *words]) == 2, command
-        assert "word" in capsys.readouterr().err, command
+        assert main([*line.split(), "--model", model]) == 2, line
+        assert "word" in capsys.readouterr().err, line
 
 
 def test_marks_beside_an_explanation(
