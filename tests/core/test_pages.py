@@ -45,16 +45,9 @@ def test_a_page_escapes_what_is_not_markup() -> None:
     assert shown.count("&lt;i&gt;‹U+202E›‹U+001B›‹U+DCE9›") == 12
     assert shown.encode()
     assert shown.startswith("<!doctype html>")
-
-
-def test_every_entry_of_the_contents_leads_to_its_part() -> None:
-    shown = render("page.html", said="", svg=SVG)
     contents = shown[shown.index("<nav") : shown.index("</nav>")]
     assert re.findall(r'href="#([^"]+)"', contents) == ["part-a-b", "part-a-b-2"]
     assert re.findall(r'<h2 id="([^"]+)"', shown) == ["part-a-b", "part-a-b-2"]
-
-
-def test_a_name_that_a_template_lacks_is_an_error() -> None:
     with pytest.raises(UndefinedError, match="said"):
         render("page.html", svg=SVG)
 
