@@ -90,17 +90,14 @@ def load_json(file: Path) -> Any:
     return parse_json(read_small_file(file))
 
 
-def read_json(file: Path, *, advice: str) -> Any:
-    """The same where the user can help: what cannot be read is an error with advice what to do."""
+def read_json_table(file: Path, *, advice: str) -> dict[str, Any]:
+    """The same of a file that must hold a table of names and values, where the user can help: what
+    cannot be read is an error with advice what to do.
+    """
     try:
-        return load_json(file)
+        content = load_json(file)
     except (OSError, ValueError) as error:
         raise UserError(f"{file}: not readable ({error}). {advice}") from error
-
-
-def read_json_table(file: Path, *, advice: str) -> dict[str, Any]:
-    """The same of a file that must hold a table of names and values."""
-    content = read_json(file, advice=advice)
     if not isinstance(content, dict):
         raise UserError(f"{file}: not readable (not a table). {advice}")
     return content

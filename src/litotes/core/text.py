@@ -35,11 +35,6 @@ def harmless(text: str, *, in_terminal: bool = False) -> str:
     return "".join(map(_terminal_character if in_terminal else _page_character, text))
 
 
-def markup(text: str) -> str:
-    """The harmless text as part of an HTML page."""
-    return escape(harmless(text))
-
-
 def markdown(text: str) -> str:
     """The harmless text as part of a line of Markdown: no link, no heading, no end of a cell."""
     return _MARKDOWN.sub(r"\\\1", escape(harmless(text, in_terminal=True), quote=False))

@@ -127,17 +127,13 @@ class Answer:
         return why_unsure(self.labels)
 
     def __repr__(self) -> str:
-        if self.probability is None:
-            several = {"probabilities": self.probabilities} if self.probabilities else {}
-            return one_line(self, label=self.label, **several)
-        sets = {} if self.labels is None else {"labels": self.labels}
-        return one_line(
-            self,
-            label=self.label,
-            probability=self.probability,
-            probabilities=self.probabilities,
-            **sets,
-        )
+        shown = {
+            "label": self.label,
+            "probability": self.probability,
+            "probabilities": self.probabilities or None,
+            "labels": self.labels,
+        }
+        return one_line(self, **{name: value for name, value in shown.items() if value is not None})
 
     def as_json(self) -> dict[str, Any]:
         """With `labels` and `unsure` where the model was calibrated to give them."""
@@ -174,12 +170,10 @@ class Prediction:
 
     def __repr__(self) -> str:
         answers = {task: _answer_text(answer) for task, answer in self.answers.items()}
-        notes = {"truncated": self.truncated, "unreadable": self.unreadable}
-        shown = {name: holds for name, holds in notes.items() if holds}
-        pair = {} if self.pair is None else {"pair": self.pair}
-        more = {"problem": self.problem, "answered_at_layer": self.answered_at_layer}
-        known = {name: value for name, value in more.items() if value is not None}
-        return one_line(self, text=self.text, **pair, answers=answers, **shown, **known)
+        shown = {"text": self.text, "pair": self.pair} | vars(self) | {"answers": answers}
+        # what is not said of most texts is left out
+        told = {name: one for name, one in shown.items() if one is not None and one is not False}
+        return one_line(self, **told)
 
     def _repr_html_(self) -> str:
         """The text and a row for each task, as notebooks show it; of three labels or more, a row

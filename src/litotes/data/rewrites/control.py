@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import zip_longest
 from random import Random
 from string import ascii_lowercase
 
@@ -40,49 +41,34 @@ def control_of(text: str, rewritten: str, *, seed: int = 0) -> str | None:
 
     The same for the same seed and texts.
     """
-    found = list(_WORD.finditer(text))
-    edits, left_alone = _edits([one[0] for one in found], _WORD.findall(rewritten))
-    free = [place for place in left_alone if _PLAIN.fullmatch(found[place][0])]
+    words = _WORD.findall(text)
+    edits, left_alone = _edits(words, _WORD.findall(rewritten))
+    free = [place for place in left_alone if _PLAIN.fullmatch(words[place])]
     if not edits or len(edits) > len(free):
         return None
     random = Random(f"{seed}\n{text}\n{rewritten}")
     random.shuffle(free)
-    misspelled: dict[int, str] = {}
     for edit in edits:
-        place = _take(free, edit, [one[0] for one in found])
-        misspelled[place] = _misspell(found[place][0], edit.n_letters, random)
-    parts, end = [], 0
-    for place in sorted(misspelled):
-        parts += [text[end : found[place].start()], misspelled[place]]
-        end = found[place].end()
-    return "".join([*parts, text[end:]])
-
-
-def word_distance(text: str, other: str) -> int:
-    """D: how many words are replaced, added or left out, as the alignment counts them."""
-    edits, _ = _edits(_WORD.findall(text), _WORD.findall(other))
-    return len(edits)
+        place = _take(free, edit, words)
+        words[place] = _misspell(words[place], edit.n_letters, random)
+    # a word of the text is left as it is, or is misspelt in its place
+    new = iter(words)
+    return _WORD.sub(lambda _: next(new), text)
 
 
 def _edits(words: list[str], others: list[str]) -> tuple[list[_Edit], list[int]]:
     """What was changed, and the places of the words that were not."""
     edits: list[_Edit] = []
     left_alone: list[int] = []
-    matcher = SequenceMatcher(None, _fold(words), _fold(others), autojunk=False)
+    folded = [[word.casefold() for word in one] for one in (words, others)]
+    matcher = SequenceMatcher(None, folded[0], folded[1], autojunk=False)
     for kind, start, end, other_start, other_end in matcher.get_opcodes():
         if kind == "equal":
             left_alone += range(start, end)
             continue
-        old, new = words[start:end], others[other_start:other_end]
-        for place in range(max(len(old), len(new))):
-            before = old[place] if place < len(old) else ""
-            after = new[place] if place < len(new) else ""
-            edits.append(_edit(before, after))
+        changed = zip_longest(words[start:end], others[other_start:other_end], fillvalue="")
+        edits += [_edit(before, after) for before, after in changed]
     return edits, left_alone
-
-
-def _fold(words: list[str]) -> list[str]:
-    return [word.casefold() for word in words]
 
 
 def _edit(before: str, after: str) -> _Edit:

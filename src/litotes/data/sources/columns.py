@@ -182,26 +182,22 @@ def _left_out_note(
     name: str, n_rows: int, left_out: Mapping[str, list[tuple[Row, str]]]
 ) -> tuple[str, ...]:
     """The note about rows that cannot be used; none where every row was used."""
-    n_bad = sum(map(len, left_out.values()))
-    if not n_bad:
+    if not left_out:
         return ()
-    reasons = [
-        _left_out_reason(column, [row for row, _ in bad]) for column, bad in left_out.items()
-    ]
+    reasons = []
+    for column, bad in left_out.items():
+        what = f"{column!r} is empty" if column else "a cell cannot be read"
+        numbers = ", ".join(str(row.number) for row, _ in bad[:_N_NAMED])
+        more = f" and {len(bad) - _N_NAMED} more" if len(bad) > _N_NAMED else ""
+        unit = bad[0][0].unit + "s" * (len(bad) > 1)
+        reasons.append(f"{what} in {len(bad)} ({unit} {numbers}{more})")
+    n_bad = sum(map(len, left_out.values()))
     were = "was" if n_bad == 1 else "were"
     fault = f" The first that cannot be read: {left_out[''][0][1]}" if "" in left_out else ""
     return (
         f"{name}: {n_bad} of {n_rows} rows {were} left out: {', '.join(reasons)}.{fault} To"
         " stop at such a row instead, add bad=stop to the source.",
     )
-
-
-def _left_out_reason(column: str, rows: Sequence[Row]) -> str:
-    what = f"{column!r} is empty" if column else "a cell cannot be read"
-    numbers = ", ".join(str(row.number) for row in rows[:_N_NAMED])
-    more = f" and {len(rows) - _N_NAMED} more" if len(rows) > _N_NAMED else ""
-    unit = f"{rows[0].unit}{'s' if len(rows) > 1 else ''}"
-    return f"{what} in {len(rows)} ({unit} {numbers}{more})"
 
 
 def _empty_column(row: Row, columns: _Columns) -> str:
@@ -220,22 +216,21 @@ def _example(row: Row, split: str, columns: _Columns) -> Example:
         word = row.word(column)
         if word is None:
             continue
+        labels[task] = word
         if columns.between is not None:
             labels[task] = split_labels(word, columns.between, row.at(column))
-        else:
-            labels[task] = row.as_number(column) if columns.are_numbers else word
+        elif columns.are_numbers:
+            labels[task] = row.as_number(column)
     # a test split may come without labels; the others would be useless
-    if columns.labels and not labels and split != "test":
-        row.require_word(next(iter(columns.labels.values())))
-    if "split" in others:
-        row.require_word(others["split"])
-    text = row.text(columns.text)
-    pair = row.text(others["pair"]) if "pair" in others else None
-    variety, source, group = (
-        row.require_word(others[key]) if key in others else None
-        for key in ("variety", "source", "group")
-    )
-    return Example(text, labels, pair, variety, source, split, group)
+    needed = [] if labels or split == "test" else list(columns.labels.values())[:1]
+    for column in (*needed, *(others[key] for key in ("split",) if key in others)):
+        row.require_word(column)
+    own = {
+        key: row.text(column) if key == "pair" else row.require_word(column)
+        for key, column in others.items()
+        if key != "split"
+    }
+    return Example(row.text(columns.text), labels, split=split, **own)
 
 
 def _add_task(corpus: Corpus, name: str, columns: _Columns) -> Corpus:
@@ -247,15 +242,14 @@ def _add_task(corpus: Corpus, name: str, columns: _Columns) -> Corpus:
     read = read_label_words(name, words, place, several=columns.between is not None)
     examples = []
     for example in corpus:
-        if name in example.labels:
-            word, meant = example.labels[name], read.meanings
-            label: Label = (
-                tuple(sorted({meant[own] for own in word}))
-                if isinstance(word, tuple)
-                else meant[str(word)]
-            )
-            example = replace(example, labels={**example.labels, name: label})
-        examples.append(example)
+        word = example.labels.get(name)
+        label: Label | None = None
+        if isinstance(word, tuple):
+            label = tuple(sorted({read.meanings[own] for own in word}))
+        elif word is not None:
+            label = read.meanings[str(word)]
+        own = {} if label is None else {name: label}
+        examples.append(replace(example, labels={**example.labels, **own}))
     tasks = {**corpus.tasks, name: read.task}
     return replace(corpus, examples=tuple(examples), tasks=tasks).with_notes(*read.notes)
 
