@@ -49,9 +49,8 @@ with cluster("local") as ray:  # one for both: it takes seconds to start
 
 @contextmanager
 def driver(*folders: Path) -> Iterator[subprocess.Popen[str]]:
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])
-    }
+    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    environment = os.environ | {"PYTHONPATH": path}
     environment.pop("RAY_ADDRESS", None)
     command = [sys.executable, "-W", "error", "-c", DRIVER, *map(str, folders)]
     with subprocess.Popen(

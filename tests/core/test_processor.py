@@ -90,6 +90,15 @@ def test_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     assert this_processor().kind == "unknown"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="as Linux says it")
+def test_memory_is_what_linux_says() -> None:
+    total = int(re.findall(r"MemTotal:\s+(\d+) kB", Path("/proc/meminfo").read_text())[0])
+    found = machine.machine()
+    assert found["memory_gb"] == pytest.approx(total / 2**20, abs=0.06)
+    assert found["n_cores"] == n_cores()
+    assert "load_average" in machine.machine_now()
+
+
 def groups(root: Path, membership: str, **files: str) -> Path:
     """A made-up system: what /proc/self/cgroup says, and files under /sys/fs/cgroup; __ in a name
     is a slash.

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from litotes.core.errors import UserError
 from litotes.data.sources import load
 
+WRONG = tomllib.loads(Path(__file__).with_name("wrong_sources.toml").read_text("utf-8"))
 HEAD = b"text,mood\n"
 TABLE = "table:{file}?label.sentiment=mood"
 
@@ -51,6 +52,12 @@ BAD = {
         gzip.compress(HEAD + b"good,pos\n")[:-6] + b"abcdef",
         ("breaks off", "fetch it again"),
     ),
+    "gzip of a few bytes": Bad(
+        "a.csv.gz", gzip.compress(HEAD + b"good,pos\n")[:12], ("breaks off after line 0",)
+    ),
+    "gzip and more": Bad(
+        "a.csv.gz", gzip.compress(HEAD + b"good,pos\n") + b"more", ("breaks off after line 2",)
+    ),
     "long line": Bad(
         "a.csv",
         HEAD + b"a" * 1_000_001 + b",pos\n",
@@ -60,6 +67,7 @@ BAD = {
         "a.csv",
         HEAD + b'"' + b"a a a a a a\n" * 100_000 + b'",pos\n',
         ("line 2", "longer than 1,000,000 characters", "never closed"),
+        TABLE + "&bad=stop",
     ),
     "deep JSON": Bad("a.jsonl", b"[" * 100_000, ("line 1", "is not JSON")),
     **{
@@ -116,66 +124,27 @@ def test_parquet_that_python_cannot_hold_is_answered_with_a_sentence(tmp_path: P
             load(f"table:{file}")
 
 
-def test_a_user_that_is_not_there_is_told() -> None:
-    with pytest.raises(UserError, match="no home folder for ~nosuchuser"):
-        load("table:~nosuchuser/a.csv")
-
-
-@pytest.mark.parametrize(
-    ("spec", "named"),
-    [
-        ("besstie:{folder}", "train.csv, valid.csv, test.csv"),
-        ("twitter:{folder}", "twitter_training.csv"),
-        ("bicodemix:{folder}", "annotated_bicodemix_publicsa_v2.csv"),
-        ("glue/sst2:{folder}", "train.tsv, dev.tsv"),
-    ],
-)
-def test_a_folder_without_the_files_is_told_their_names(
-    spec: str, named: str, tmp_path: Path
-) -> None:
-    with pytest.raises(UserError) as caught:
+@pytest.mark.parametrize(("spec", "told"), WRONG["paths"].items())
+def test_a_path_that_leads_nowhere_is_told(spec: str, told: str, tmp_path: Path) -> None:
+    if "dev.tsv" in spec:
+        (tmp_path / "dev.tsv").touch()
+    with pytest.raises(UserError, match=told.format(folder=tmp_path)):
         load(spec.format(folder=tmp_path))
-    assert f"{tmp_path} holds none of the files expected there: {named}" in str(caught.value)
+    with pytest.raises(UserError, match=r"a.csv cannot be read: File name too long"):
+        load(f"table:{tmp_path}/{'a' * 5000}.csv")
 
 
-@pytest.mark.parametrize("name", ["besstie", "twitter", "bicodemix", "table"])
-def test_a_path_to_nowhere_is_told(name: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"nowhere.csv does not exist: check the path"):
-        load(f"{name}:{tmp_path / 'nowhere.csv'}")
-
-
-def test_a_path_the_system_refuses_is_told(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"aaa.csv cannot be read: File name too long\."):
-        load(f"table:{tmp_path / ('a' * 5000)}.csv")
-
-
-def test_a_folder_where_a_file_is_needed_is_told(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="is a folder where a file is needed: name the file in it"):
-        load(f"table:{tmp_path}")
-
-
-def test_a_file_where_a_folder_is_needed_is_told(tmp_path: Path) -> None:
-    (tmp_path / "dev.tsv").write_text("sentence\tlabel\n")
-    with pytest.raises(UserError, match=r"dev.tsv is not a folder: .* train.tsv"):
-        load(f"glue/sst2:{tmp_path / 'dev.tsv'}")
-
-
-def test_gzip_is_told_by_the_name_in_either_case(tmp_path: Path) -> None:
-    (tmp_path / "A.CSV.GZ").write_bytes(gzip.compress(HEAD + b"good,pos\n"))
-    assert len(load(TABLE.format(file=tmp_path / "A.CSV.GZ"))) == 1
-
-
-def test_a_byte_order_mark_and_windows_line_ends_are_no_trouble(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_bytes(b"\xef\xbb\xbftext,mood\r\n\r\ngood,pos\r\n")
-    assert [
-        (example.text, example.labels["sentiment"])
-        for example in load(TABLE.format(file=tmp_path / "a.csv"))
-    ] == [("good", "positive")]
-
-
-def test_a_text_up_to_the_limit_is_read(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_bytes(HEAD + b"a" * 999_990 + b",pos\n")
-    assert len(load(TABLE.format(file=tmp_path / "a.csv")).examples[0].text) == 999_990
+def test_what_is_no_trouble(tmp_path: Path) -> None:
+    """A byte-order mark, Windows line ends, gzip by a name in either case, a text at the limit."""
+    for name, content in (
+        ("a.csv", b"\xef\xbb\xbftext,mood\r\n\r\ngood,pos\r\n"),
+        ("A.CSV.GZ", gzip.compress(HEAD + b"good,pos\n")),
+        ("b.csv", HEAD + b"a" * 999_990 + b",pos\n"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        (example,) = load(TABLE.format(file=tmp_path / name))
+        assert len(example.text) == (999_990 if name == "b.csv" else 4)
+        assert example.labels == {"sentiment": "positive"}
 
 
 @pytest.mark.slow

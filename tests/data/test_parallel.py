@@ -5,6 +5,7 @@ interpretations.
 from __future__ import annotations
 
 import gzip
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ import pytest
 from litotes.core.errors import UserError
 from litotes.data.parallel import PARALLEL, Pair, load_parallel
 from litotes.data.words import load_words
+
+WRONG = tomllib.loads(Path(__file__).with_name("wrong_sources.toml").read_text("utf-8"))
 
 
 def write(file: Path, *lines: str) -> Path:
@@ -86,24 +89,7 @@ def test_files_of_ones_own_are_divided_by_text(tmp_path: Path) -> None:
     assert len(both.train) == 20
 
 
-@pytest.mark.parametrize(
-    ("spec", "words"),
-    [
-        ("multi31k:x", "Did you mean 'multi30k'"),
-        ("sign", "needs a path"),
-        ("tsv:FOLDER/none.tsv", "does not exist"),
-        ("tsv:FOLDER/bad.tsv", "line 2: 3 columns"),
-        ("tsv:FOLDER/ok.tsv?tets=0.1", "Did you mean 'test'"),
-        ("tsv:FOLDER/ok.tsv?test=0.5&valid=0.5", "nothing to learn from"),
-        ("lines:FOLDER/ok.tsv", "second file"),
-        ("lines:FOLDER/ok.tsv?to=FOLDER/bad.tsv", "1 lines on one side and 2"),
-        ("multi30k:FOLDER/none", "not a folder"),
-        ("sign:FOLDER/none", "not a folder"),
-        ("sign:FOLDER?part=dev", "no option of sign .part.. Known: plain"),
-        ("tsv:FOLDER/nul.tsv", "line 1 holds a NUL byte"),
-        ("multi30k:FOLDER?from=de&to=de", "the same language"),
-    ],
-)
+@pytest.mark.parametrize(("spec", "words"), WRONG["parallel"].items())
 def test_what_is_wrong_is_said(spec: str, words: str, tmp_path: Path) -> None:
     write(tmp_path / "bad.tsv", "a\tb", "a\tb\tc")
     write(tmp_path / "ok.tsv", "a\tb")

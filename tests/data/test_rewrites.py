@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import re
+import tomllib
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -27,59 +28,7 @@ TEXT = (
     "My wife and I have been coming here for years. The staff are really friendly and the food was"
     " cold, but I will come back to this place. Those people didn't get anything, isn't that sad?"
 )
-LEFT_ALONE = {
-    "definite-for-indefinite": "I never had a bad meal",
-    "definite-for-zero": "a film about religion that dares",
-    "double-determiner": "a “not my job” attitude",
-    "me-and": "It was observed by my partner and I to be clean.",
-    "myself-and": "It was observed by my partner and I to be clean.",
-    "us-singular": "the new Bring Me The Horizon album",
-    "youse": "That tells you all.",
-    "object-drop": "It tastes like it. We need them, all of them, here.",
-    "dummy-drop": "It takes chances. It seems soul destroying. It looks like something old.",
-    "it-is-drop": "It is hard not to be grateful. It's like he's not even there.",
-    "childrens": "a children's party, the children 's menu, women police",
-    "people-unmarked": "the banger sisters met the Warner Brothers",
-    "things-unmarked": "accepting comm games",
-    "analytic-comparison": "they brought nicer hot drinks",
-    "too-very": "It was very well cooked.",
-    "habitual-progressive": "Yes, I always do.",
-    "habitual-be": "This comedy is generally quite funny.",
-    "do-be": "This comedy is generally quite funny.",
-    "be-sat": "the seat she's standing in, and he is standing for office",
-    "medial-object": "I have visited this place for 2-3 times.",
-    "after-perfect": "You just made a choice. She just tried to help. I just got the burnt one.",
-    "past-for-perfect": "I have ordered a mango shake.",
-    "present-for-perfect": "It's been a certain amount of time since you left",
-    "already": "She has lived in Canada. I've heard it has good times late.",
-    "coming-to": "You're gonna have to wait. No one is gonna be there. I'm going to need it.",
-    "present-future": "That you'll see a lot.",
-    "if-would": "Even if it was made for boys. And if you were coming here it was handy.",
-    "wish-will": "I wish it would have just gone",
-    "if-was": "I would check to see if there were any, to see if it were open.",
-    "bare-infinitive": "It is exactly what these two people need to find each other.",
-    "a-prefix": "The only thing you will regret is remembering. The problem is getting in.",
-    "gotten": "I've got more sympathy. We've got some lovely beaches. It's got a good bar.",
-    "dont-all": "Women doesn't belong to kitchen",
-    "werent-split": "I wish it wasn't addictive",
-    "be-drop-place": "He's on a visa. It's on the house.",
-    "have-drop": "The few that I've managed to see",
-    "plural-s": "what passes for sex in the movies look like it. They let the kids play.",
-    "comma-that": "Opens at 8 on a Saturday, which we needed. They closed, which is sad.",
-    "although-but": "though it is not well shot or edited , the score is insistent",
-    "fronting": "I loved the long buns, rainbow beef and dumplings.",
-    "subject-imperative": "Read the menu when I got home. Come here every week.",
-    "isnt-it": "it's the little nuances that finally get under your skin",
-    "only-focus": "It was bad today. They don't even do a job here.",
-    "itself-focus": "They don't even do a basic job now, so let it fail",
-    "british-spelling": "mismanagement of state labor",
-    "american-spelling": "the vote for labour",
-    "british-words": "matinee brain candy at Five Guys",
-    "indian-words": "new mexican cinema fans, puppy toilet cleaning, eager to please",
-    "no-punctuation": "an ancient healing system ",
-    "elongation": "it has no easy end, so is a good place",
-}
-"""What readers refused once: a place of each rule that only looks like its feature."""
+LEFT_ALONE = tomllib.loads(Path(__file__).with_name("left_alone.toml").read_text("utf-8"))
 NOTHING = ("", " ", "?!", "12 34", "日本語", "…")
 
 

@@ -5,6 +5,7 @@ files in made_files.
 import math
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from litotes.core.errors import UserError
 from litotes.data.corpus import SPLITS, text_key
 from litotes.data.sources import SOURCES, load
 
+WRONG = tomllib.loads(Path(__file__).with_name("wrong_sources.toml").read_text("utf-8"))
 OWN_SPLITS = ("twitter", "bicodemix", "sampler", "contrast", "asides", "vader")
 
 
@@ -66,27 +68,7 @@ def test_a_source_explains_itself(name: str) -> None:
             load(address)
 
 
-@pytest.mark.parametrize(
-    ("spec", "told"),
-    [
-        ("sampler:data", "reads no path"),
-        ("bestie:data", "no source 'bestie'.*'besstie'.*Known: asides, besstie, bicodemix"),
-        ("table:reviews.csv?text", "not of the form key=value"),
-        ("table:reviews.csv?text=", "not of the form"),
-        ("table:reviews.csv?text=a&text=b", "given twice"),
-        ("table:reviews.csv?task=mood", "needs the column of its labels"),
-        ("table:reviews.csv?label=a&task=mood&label.mood=b", "has two columns"),
-        ("table:reviews.csv?numbers=si", "numbers=si: There is no choice"),
-        ("table:reviews.csv?test=1", "test=1 is not a share"),
-        ("table:reviews.csv?test=x", "test=x is not a number"),
-        ("table:reviews.csv?test=-0.1", "test=-0.1 is not a number"),
-        ("table:reviews.csv?test=0.2&split=mood", "test=0.2 and split=mood"),
-        ("table:reviews.csv?seed=3", "seed=3 needs a share"),
-        ("table:reviews.csv?several=|&numbers=yes", "give one of them"),
-        ("table:~nosuchuser/a.csv", "no home folder for ~nosuchuser"),
-        ("reviews.csv?text=a", "write table:reviews.csv"),
-    ],
-)
+@pytest.mark.parametrize(("spec", "told"), WRONG["texts"].items())
 def test_a_wrong_source_is_answered(spec: str, told: str) -> None:
     with pytest.raises(UserError, match=told):
         load(spec)

@@ -212,6 +212,18 @@ def bomb(folder: Path, name: str, rows: Iterable[str] = ("good tea",) * N_ROWS) 
     return file
 
 
+def test_what_a_file_may_unpack_to(tmp_path: Path) -> None:
+    """50 bytes for each of its own, 64 MiB in any case; every row counts for 100 more."""
+    file = tmp_path / "a.csv.gz"
+    for n_bytes, most in ((10, 1 << 26), (2_000_000, 100_000_000)):
+        file.write_bytes(bytes(n_bytes))
+        limit = files.UnpackingLimit(file, "unpack it")
+        limit.add(most - 700, n_rows=3)
+        limit.add(300, n_rows=1)
+        with pytest.raises(UserError, match=r"more than 50 times its size.*unpack it"):
+            limit.add(1, n_rows=0)
+
+
 @pytest.mark.parametrize("name", ["a.csv.gz", "a.jsonl.gz", "a.parquet"])
 def test_a_bomb_is_refused_and_an_ordinary_table_is_read(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 from time import process_time
 
@@ -21,6 +22,7 @@ from litotes.data.words import (
     longest_stretch,
 )
 
+WRONG = tomllib.loads(Path(__file__).with_name("wrong_sources.toml").read_text("utf-8"))
 CONLLU = """\
 # text = It's not.
 1-2\tIt's\t_\t_\t_\t_\t_\t_\t_\t_
@@ -126,22 +128,7 @@ def test_the_locus_is_what_two_of_five_changed(tmp_path: Path) -> None:
     assert longest_stretch("xx", "y") is None
 
 
-@pytest.mark.parametrize(
-    ("line", "problem"),
-    [
-        ('{"words": []}', "no words"),
-        ('{"words": ["a b"]}', "not one word"),
-        ('{"words": ["a"], "tags": ["X", "Y"]}', "one for each word"),
-        ('{"words": ["a"], "span": [0, 2]}', "span"),
-        ('{"words": ["a"], "span": [1, 1]}', "span"),
-        ('{"words": ["a"], "span": [-1, 1]}', "span"),
-        ('{"words": "a"}', "list of strings"),
-        ('{"words": ["a"], "split": ["test"]}', "the split"),
-        ('{"words": ["a"], "tags": ["X\\u001b[2J"]}', "cannot be printed"),
-        ('{"words": ["\\ud800"], "tags": ["X"]}', "half a character"),
-        ("not json", "JSON"),
-    ],
-)
+@pytest.mark.parametrize(("line", "problem"), WRONG["words"].items())
 def test_bad_lines_are_named(tmp_path: Path, line: str, problem: str) -> None:
     file = tmp_path / "bad.jsonl"
     good = '{"words": ["fine", "tea"], "tags": ["X", "Y"], "span": [0, 2], "split": "dev"}\n'
