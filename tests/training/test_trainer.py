@@ -113,6 +113,22 @@ def test_recomputing_keeps_less_and_ends_with_the_step(
     assert n_kept[True] < n_kept[False] / 2
 
 
+def test_gradients_are_limited_and_precision_is_as_told(
+    objective_of: Callable[..., Classification],
+) -> None:
+    norms = []
+    for most in (0.0, 0.01):
+        objective = objective_of(max_gradient_norm=most)
+        objective.take_step(range(len(TEXTS)), 0)
+        found = [one.grad.norm() for one in objective.tensors.parameters.values()]
+        norms.append(float(torch.stack(found).norm()))
+    assert norms[0] > 0.1
+    assert norms[1] == pytest.approx(0.01, rel=1e-3)
+    for precision, dtype in (("auto", None), ("float32", None), ("bfloat16", torch.bfloat16)):
+        with objective_of(precision=precision).autocast() as found:
+            assert getattr(found, "fast_dtype", None) == dtype
+
+
 # Epochs
 
 
@@ -133,8 +149,14 @@ def test_the_best_epoch_is_kept_and_training_stops_early(
 ) -> None:
     said: list[str] = []
     objective = objective_of(epochs=9, patience=2, batch_texts=2, learning_rate=1e-2)
-    seen, progress = judged(objective, [0.3, 0.9, 0.5, 0.4]), []
-    objective.set_progress = progress.append
+    seen = judged(objective, [0.3, 0.9, 0.5, 0.4])
+    progress, losses, take_step = [], [], objective.take_step
+
+    def watched(batch: Any, step: int) -> Tensor:
+        losses.append(take_step(batch, step))
+        return losses[-1]
+
+    objective.take_step, objective.set_progress = watched, progress.append
     context = RunContext(CPU, tmp_path, watch=lambda what, done, total, note: said.append(note))
     state = Trainer(objective, context).run()
     assert (state.best_score, state.best_epoch, state.epoch, state.step) == (0.9, 2, 4, 8)
@@ -145,6 +167,9 @@ def test_the_best_epoch_is_kept_and_training_stops_early(
     assert rates == [1.0, *(n / 17 for n in range(17, 0, -1))]  # one step of warm-up
     assert torch.equal(objective.classifier.heads["mood"].output.weight, seen[1])
     assert not torch.equal(seen[1], seen[3])
+    means = [float(sum(losses[2 * epoch :][:2])) / 2 for epoch in range(4)]
+    assert [line["loss"] for line in state.history] == pytest.approx(means)
+    assert not (tmp_path / "checkpoints").exists()  # it was not long
     assert [line["held_out"] for line in state.history] == [0.3, 0.9, 0.5, 0.4]
     assert [(line["epoch"], line["step"]) for line in state.history] == [
         (1, 2),

@@ -306,16 +306,15 @@ def _fold_teachers(plan: DistillPlan, folds: Folds) -> list[Job]:
     settings, train = plan.recipe.distill, plan.data.train
     places = [*zip(train, folds.train, strict=True)]
     near = [*zip(plan.others, folds.others.values(), strict=True)]
-    n_seeds, jobs = settings.teachers_a_fold, []
+    n_seeds, jobs = settings.teachers_a_fold, list[Job]()
     for fold in range(settings.folds):
         asked = tuple(one for one, own in (*places, *near) if own in (fold, None))
         others = [one for one, own in places if own != fold]
         corpus = replace(train, examples=(*others, *(plan.data.test or ())), notes=())
         for number in range(n_seeds):
-            name = f"teacher {fold * n_seeds + number + 1} of {settings.folds * n_seeds}"
+            name = f"teacher {len(jobs) + 1} of {settings.folds * n_seeds}, fold {fold + 1}"
             # the first of each fold shows the student its states, or gives it its layers
             shows = number == 0 and (settings.match != "none" or settings.start == "teacher")
-            name += f", fold {fold + 1}"
             jobs.append(_fold_teacher(plan, name, number, corpus, asked, shows))
     return jobs
 
