@@ -20,7 +20,7 @@ from litotes.data.corpus import example_key, plain_words
 from litotes.data.near_duplicates import near_duplicates
 from litotes.data.sources import load
 from litotes.model.checkpoint import load_model
-from litotes.model.folder import read_trained_texts, text_hash
+from litotes.model.folder import hash_folder, read_trained_texts, text_hash, write_trained_texts
 from litotes.prediction.predictor import Predictor
 from litotes.pruning import PruneSettings, prune
 from litotes.training.distillation import DistillRecipe, distill, plan_distillation
@@ -94,14 +94,15 @@ def test_no_teacher_is_asked_about_anything_like_its_training_texts(plan: Distil
     assert len({job.folder for job in jobs}) == 6
 
 
-@pytest.fixture(scope="module")
-def ready(recipe: DistillRecipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model of one variety of the corpus."""
-    alone = recipe.student.changed(data__where__variety="en-AU")
-    return train(alone, tmp_path_factory.mktemp("ready") / "teacher").folder
+@pytest.fixture
+def ready(trained_folder: Path, tea: str, tmp_path: Path) -> Path:
+    """A model that says it has learned one variety of the corpus."""
+    folder = copytree(trained_folder, tmp_path / "teacher")
+    write_trained_texts(folder, load(tea).where(variety="en-AU"))
+    hash_folder(folder).write(folder)
+    return folder
 
 
-@pytest.mark.slow
 def test_a_ready_teacher_is_not_asked_about_what_it_has_learned(
     ready: Path, recipe: DistillRecipe, tmp_path: Path
 ) -> None:
@@ -144,7 +145,6 @@ def test_even_a_wrong_plan_asks_no_teacher_about_its_texts(
     assert not job.model_folder.exists()  # its answers are all that is kept
 
 
-@pytest.mark.slow
 def test_teachers_that_cannot_teach_are_refused(
     ready: Path, recipe: DistillRecipe, tmp_path: Path
 ) -> None:
