@@ -5,12 +5,13 @@ of what all hold together, and a drain that loses nothing.
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -213,6 +214,24 @@ def test_whoever_holds_most_makes_room_and_probes_are_answered_when_all_is_taken
             for one in (*others, small, third):
                 one.close()
             until(lambda: status_of(local.ask(post(OK))) == 200)
+
+
+@pytest.mark.slow
+@pytest.mark.timed
+def test_neither_heads_that_do_not_come_nor_answers_that_are_not_taken_are_waited_for() -> None:
+    limits: Any = {"max_characters": 30_000, "max_body_bytes": 3_000_000}
+    with serving(seconds=0.4, body_seconds=0.4, **limits) as local, socket.socket() as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        deaf.connect(("127.0.0.1", local.port))
+        deaf.settimeout(5)
+        with local.connect() as silent, local.connect() as slow:
+            slow.sendall(get(b"/live")[:13])
+            with suppress(OSError):  # its answers are more than the kernel keeps for it
+                deaf.sendall(4 * post(json.dumps({"texts": ["x" * 29_000] * 64}).encode()))
+            assert silent.recv(100) == b""
+            assert read_answer(slow) == b""
+        until(lambda: "in_flight 0.0" in local.service.metrics.render().decode())
+        assert status_of(local.ask(post(OK))) == 200
 
 
 class Holder:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from hostile_requests import HOSTILE, Hostile, get, post
-from running_service import Running, parse_answer, read_answer, start
+from running_service import Running, parse_answer, start
 
 pytestmark = pytest.mark.slow
 
@@ -40,16 +40,6 @@ def test_each_is_answered_or_refused_with_a_sentence(running: Running, hostile: 
         assert content["status"] == status
         assert content["detail"].endswith(".")
     assert "root:" not in str(content)
-
-
-@pytest.mark.timed
-def test_a_head_that_does_not_come_is_not_waited_for(running: Running) -> None:
-    with running.connect() as silent, running.connect() as slow:
-        slow.sendall(b"GET /live HTT")
-        began = time.monotonic()
-        assert silent.recv(100) == b""
-        assert read_answer(slow) == b""
-        assert 1 < time.monotonic() - began < 8
 
 
 def test_five_hundred_idle_connections_do_not_block_a_request(running: Running) -> None:

@@ -4,7 +4,6 @@ others are answered meanwhile.
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import signal
@@ -129,29 +128,3 @@ def test_a_hangup_drains_as_the_other_signals_do(trained_folder: Path, tmp_path:
         assert parse_answer(read_answer(slow))[0] == 200
     assert service.end()[1].count('"event": "stopped"') == 1
     assert service.process.exitcode == 0
-
-
-def test_an_answer_that_is_not_taken_is_not_kept_for_ever(
-    trained_folder: Path, tmp_path: Path
-) -> None:
-    large = ("--characters", "30000", "--body-bytes", "3000000")
-    service = start(trained_folder, tmp_path, "--seconds", "3", *large)
-    with socket.socket() as deaf:
-        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
-        deaf.connect(("127.0.0.1", service.port))
-        # its answers are more than the kernel keeps for it
-        deaf.sendall(4 * post(json.dumps({"texts": ["x" * 29_000] * 64}).encode()))
-        wait_for_metric(service, b"litotes_requests_in_flight 2.0")
-        wait_for_metric(service, b"litotes_requests_in_flight 1.0")
-    service.stop()
-
-
-def wait_for_metric(service: Running, line: bytes) -> None:
-    """Until it is there several times in a row: between two requests of a connection there is a
-    moment with none.
-    """
-    deadline, n_seen = time.monotonic() + 60, 0
-    while n_seen < 4:
-        n_seen = n_seen + 1 if line in service.ask(get(b"/metrics")) else 0
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
