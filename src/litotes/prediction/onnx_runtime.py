@@ -41,7 +41,6 @@ from litotes.prediction.onnx_file import (
     export_folder,
     read_model_bytes,
 )
-from litotes.prediction.runtime_choice import load_by_torch
 
 if TYPE_CHECKING:
     from litotes.model.checkpoint import Model
@@ -337,8 +336,13 @@ class OnnxRuntime(Runtime):
         return whole
 
     def to_torch(self) -> Runtime:
+        import torch
+
+        from litotes.model.checkpoint import load_model
+        from litotes.prediction.torch_runtime import TorchRuntime
+
         if self._torch_runtime is None:  # reads the weights, which may take seconds
-            (self._torch_runtime,) = load_by_torch([self._folder], device="cpu")
+            self._torch_runtime = TorchRuntime(load_model(self._folder), torch.device("cpu"))
         return self._torch_runtime
 
     def model(self) -> Model:

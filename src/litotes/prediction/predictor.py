@@ -78,12 +78,12 @@ def _find_problem(text: str | BadText, pair: str | None, number: int) -> str | N
     name = f"Text {number}"
     if isinstance(text, BadText):
         return text.problem
-    if not isinstance(text, str) or not isinstance(pair, str | None):
-        found = pair if isinstance(text, str) else text
-        return (
-            f"{name} is {found!r:.60} ({type(found).__name__}), not a string. Turn it into one, or"
-            " take it out."
-        )
+    for found in (text, "" if pair is None else pair):
+        if not isinstance(found, str):
+            kind = type(found).__name__
+            return (
+                f"{name} is {found!r:.60} ({kind}), not a string. Turn it into one, or take it out."
+            )
     if not text.strip():
         return f"{name} is empty; there is nothing to label."
     if pair is not None and not pair.strip():

@@ -87,8 +87,8 @@ def load_by_torch(
     folders: Sequence[ModelFolder],
     *,
     device: str | None,
-    precision: str | None = None,
-    n_cores: int | None = None,
+    precision: str | None,
+    n_cores: int | None,
 ) -> list[TorchRuntime]:
     """The models of some folders. n_cores: what the process may compute with; None: all."""
     with ThreadPoolExecutor(1) as pool:

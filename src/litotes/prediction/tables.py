@@ -114,7 +114,9 @@ class TableRequest:
         for file in files:
             own = column_names(file, self.texts)
             if not own:  # JSON without an object: its first row says what is wrong with it
-                next(read_rows(file, needs=()))
+                first = next(read_rows(file, needs=()))
+                if first.problem is not None:
+                    raise UserError(first.problem)
             self.check_columns(file, own)
             names |= dict.fromkeys(own)
         return self.lay_out(self.keep(names), tasks)
@@ -286,7 +288,7 @@ class Tally:
         """What the user should know. bad_rows: see `BAD_ROWS`."""
         told = []
         if self.n_bad:
-            fate = "left out" if bad_rows == "skip" else "without an answer"
+            fate = "left out" if bad_rows == "skip" else "with no answer"
             n_more = self.n_bad - len(self.problems)
             more = f" And {n_more:,} more." if n_more else ""
             told.append(f"{counted(self.n_bad, 'row')} {fate}: {' '.join(self.problems)}{more}")

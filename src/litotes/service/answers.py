@@ -39,6 +39,14 @@ class Answer(BaseModel):
     )
 
 
+_LAYER = Field(
+    default=0,
+    description=(
+        "Of a model with exits: after how many layers (0: by its table); else it is left out."
+    ),
+)
+
+
 class Prediction(BaseModel):
     """A text with an answer for each of the model's tasks, under the task's name.
 
@@ -59,12 +67,7 @@ class Prediction(BaseModel):
         description="The model knows no part of the text; its answers say nothing."
     )
     problem: Problem | None = Field(description="Of this text alone.")
-    answered_at_layer: int = Field(
-        default=0,
-        description=(
-            "Of a model with exits: after how many layers (0: by its table); else it is left out."
-        ),
-    )
+    answered_at_layer: int = _LAYER
 
 
 class Predictions(BaseModel):
@@ -152,12 +155,7 @@ class Explanation(BaseModel):
     locus: Locus | None = Field(
         default=None, description="Where the service has a model of words; else it is left out."
     )
-    answered_at_layer: int = Field(
-        default=0,
-        description=(
-            "Of a model with exits: after how many layers (0: by its table); else it is left out."
-        ),
-    )
+    answered_at_layer: int = _LAYER
 
 
 class Unsure(BaseModel):
