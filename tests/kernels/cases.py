@@ -30,6 +30,7 @@ class Case:
     text. alive: each text's attention heads as bits. spread: of queries and keys. halves:
     affinities of long texts are held in half precision. quarters: queries and keys are such that
     half precision shows their affinities, for a width of 16 or 64: everyone chooses the same keys.
+    shape: of all tiles; None: as the texts' lengths and the rule want it.
     """
 
     rule: str
@@ -44,6 +45,7 @@ class Case:
     spread: float = 1.5
     halves: bool = False
     quarters: bool = False
+    shape: Shape | None = None
 
 
 def all_rules(n_heads: int, device: torch.device) -> dict[str, tuple[RowRule, Weighting]]:
@@ -133,8 +135,11 @@ def tiles_of(
     *,
     rule: str = "squares",
     halves: bool = False,
+    shape: Shape | None = None,
 ) -> list[Tiles]:
     shapes = shapes_for(rule, max(n_keys, default=1), trains=not halves, halves=halves)
+    if shape is not None:
+        shapes = (shape,)
     numbers = tile_numbers(
         np.array(n_queries, np.int32), np.array(n_keys, np.int32), shapes, shift=shift
     )
@@ -162,7 +167,8 @@ def run_kernels(
         stacked = None
     alive = None if case.alive is None else torch.tensor(case.alive, device=device)
     shift = rule.block - 1
-    tiles = tiles_of(n_queries, case.lengths, device, shift, rule=rule.name, halves=case.halves)
+    options = {"rule": rule.name, "halves": case.halves, "shape": case.shape}
+    tiles = tiles_of(n_queries, case.lengths, device, shift, **options)
     packed = Packed(query, key, value, query_bounds, bounds, tiles, inputs.bias, alive)
     wanted = Wanted(case.wanted, case.wanted != "none", n_slots=n_slots(case, rule))
     return packed_attention(
@@ -185,7 +191,7 @@ def n_tiles(case: Case, length: int, rule: RowRule) -> int:
 
 
 def shape_of(case: Case, length: int) -> Shape:
-    return shapes_for("squares", length, halves=case.halves)[-1]
+    return case.shape or shapes_for("squares", length, halves=case.halves)[-1]
 
 
 def run_plain(

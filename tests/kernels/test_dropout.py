@@ -56,21 +56,7 @@ def test_the_share_is_the_one_asked_for(dropout: float, device: torch.device) ->
     assert dropout == 0 or far(share, 1 - dropout, N_HEADS * N_ROWS * N_KEYS) < DEVIATIONS
 
 
-@pytest.mark.parametrize("kept_axis", [0, 1, 2])
-def test_no_head_row_or_key_is_favoured(kept_axis: int, kept: Tensor) -> None:
-    others = [axis for axis in range(3) if axis != kept_axis]
-    n = kept.numel() // kept.shape[kept_axis]
-    assert far(kept.mean(others), 1 - DROPOUT, n).max() < DEVIATIONS
-
-
-def test_rows_vary_as_by_chance(kept: Tensor) -> None:
-    n_kept = kept.sum(2)  # (attention_head, row)
-    expected = N_KEYS * DROPOUT * (1 - DROPOUT)
-    # the variance of 1,024 rows is known to one part in 23
-    assert n_kept.var().item() == pytest.approx(expected, rel=DEVIATIONS / 22)
-
-
-@pytest.mark.parametrize("step", [1, 2, 3, 4, 8, 16, 32, 64, 128])
+@pytest.mark.parametrize("step", [1, 2, 3, 64])
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_neighbours_are_independent(axis: int, step: int, kept: Tensor) -> None:
     if step >= kept.shape[axis]:

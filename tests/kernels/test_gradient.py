@@ -27,7 +27,7 @@ from cases import (
 
 from litotes.encoder.attention.weighting import LONGEST, RowRule
 from litotes.kernels import attention, tiles
-from litotes.kernels.attention import Blocks, Packed, Wanted, packed_attention
+from litotes.kernels.attention import Packed, Wanted, packed_attention
 from litotes.kernels.tiles import HALVES, PAIRED_IN_TRAINING, WHOLE, shapes_for
 
 HALF = torch.float16
@@ -99,14 +99,11 @@ def test_follows_autograd(way: Way, rule: str, device: torch.device) -> None:
 @pytest.mark.parametrize(
     ("way", "rule", "length"),
     [
-        *(("whole", rule, 140) for rule in ("squares", "learned", "top_k", "block_top_k")),
-        *(("whole", "squares", length) for length in (500, 1024)),
-        *(
-            ("walked", rule, length)
-            for rule in ("softmax", "squares", "learned", "top_k")
-            for length in (300, 513, 1024)
-        ),
-        *(("pairs", rule, length) for rule in PAIRED_IN_TRAINING for length in (300, 512, 513)),
+        ("whole", "block_top_k", 140),
+        ("whole", "squares", 1024),
+        ("walked", "learned", 513),
+        ("walked", "top_k", 1024),
+        *(("pairs", rule, length) for rule in PAIRED_IN_TRAINING for length in (512, 513)),
     ],
     indirect=["way"],
 )
@@ -120,7 +117,7 @@ def test_long_texts(
 
 
 @EVERY_WAY
-@pytest.mark.parametrize("head_width", [20, 64, 128])
+@pytest.mark.parametrize("head_width", [20, 128])
 def test_widths(head_width: int, way: Way, device: torch.device) -> None:
     case = way.case("squares", (3, 40), n_heads=1, head_width=head_width, spread=1.0)
     assert way.error(case, device) < 1
@@ -148,7 +145,7 @@ def test_what_else_may_be_asked(asked: str, way: Way, device: torch.device) -> N
 
 @pytest.mark.parametrize(
     ("way", "rule"),
-    [(name, rule) for name, rule in RULES_OF_WAYS if rule in ("softmax", "learned", "top_k")],
+    [("whole", "learned"), ("whole halves", "softmax"), ("walked", "learned"), ("pairs", "top_k")],
     indirect=["way"],
 )
 def test_dropout_leaves_the_same_weights_to_both_passes(
@@ -161,7 +158,7 @@ def test_dropout_leaves_the_same_weights_to_both_passes(
 @MEANT
 @EVERY_RULE
 def test_what_is_not_a_number_stays_in_its_text(way: Way, rule: str, device: torch.device) -> None:
-    """What is not a number in the second of three texts pulls on no other."""
+    """What is not a number in the second of three texts pulls on no other, to the bit."""
     case = way.case(rule, (3, 5, 4), n_heads=1, head_width=16)
     others = [0, 1, 2, 8, 9, 10, 11]
     good = pulled(case, device, way.dtype)
@@ -205,33 +202,6 @@ def test_rows_of_no_text_give_and_get_nothing(way: Way, device: torch.device) ->
     assert inputs.stacked.grad[:-4].isfinite().all()
     nobody = way.case("squares", (), n_nobody=4)
     assert not pulled(nobody, device, way.dtype).any()
-
-
-@EVERY_WAY
-def test_the_same_bytes_twice(way: Way, device: torch.device) -> None:
-    case = way.case("squares", (5, 70))
-    assert torch.equal(pulled(case, device, way.dtype), pulled(case, device, way.dtype))
-
-
-@pytest.mark.parametrize("rule", ["squares", "learned", "top_k"])
-def test_a_walk_leads_to_where_whole_rows_lead(
-    rule: str, monkeypatch: pytest.MonkeyPatch, device: torch.device
-) -> None:
-    case, found = Case(rule, lengths=(140,), n_heads=1), []
-    for beyond in (64, LONGEST):
-        monkeypatch.setattr(attention, "WALKS_BEYOND", beyond)
-        found.append(pulled(case, device, HALF))
-    assert relative_gap(*found) < 3e-3
-
-
-@pytest.mark.parametrize(("held", "step"), [(64, 128), (128, 32)])
-@pytest.mark.parametrize("way", ["walked"], indirect=True)
-def test_sizes_of_blocks(
-    held: int, step: int, way: Way, monkeypatch: pytest.MonkeyPatch, device: torch.device
-) -> None:
-    monkeypatch.setattr(attention, "BY_QUERY", Blocks(held, step, 4, 2))
-    monkeypatch.setattr(attention, "BY_KEY", Blocks(step, held, 4, 2))
-    assert way.error(Case("top_k", lengths=(5, 140), n_heads=1), device) < 1
 
 
 @pytest.mark.parametrize("way", ["walked"], indirect=True)
@@ -286,20 +256,6 @@ def test_long_rows_are_pairs_with_a_gradient_where_it_stays_exact(rule: str) -> 
     longest = shapes_for(rule, 512, trains=True, halves=True)[-1]
     assert (longest == PAIRS) == longest.walks == (rule in PAIRED_IN_TRAINING)
     assert not any(shape.walks for shape in shapes_for(rule, 512, trains=True))
-
-
-@pytest.mark.parametrize("way", ["pairs"], indirect=True)
-@pytest.mark.parametrize("rule", PAIRED_IN_TRAINING)
-def test_dropout_drops_what_it_drops_from_whole_rows(
-    rule: str, way: Way, device: torch.device
-) -> None:
-    mixed = []
-    for halves in (False, True):
-        case = Case(rule, (5, 70), 1, 16, halves=halves, quarters=rule == "top_k")
-        inputs, seed = make_inputs(case, device, way.dtype), torch.tensor([3], device=device)
-        its_rule, _ = all_rules(case.n_heads, device)[rule]
-        mixed.append(run_kernels(case, inputs, its_rule, dropout=0.3, seed=seed).mixed.detach())
-    torch.testing.assert_close(*mixed, atol=5e-3, rtol=0.0)
 
 
 @pytest.mark.parametrize("rule", PAIRED_IN_TRAINING)

@@ -60,29 +60,6 @@ def test_equal_keys_are_chosen_from_the_first(n_pieces: int, device: torch.devic
     torch.testing.assert_close(mixed, kept.expand_as(mixed), atol=CLOSE, rtol=0.0)
 
 
-@pytest.mark.parametrize("rule", PAIRED)
-def test_a_shift_of_all_affinities_changes_nothing(rule: str, device: torch.device) -> None:
-    """Far from 0 half precision is coarse; these affinities are whole numbers, which it shows."""
-    n_pieces = 40
-    key = torch.zeros(n_pieces, 16, device=device)
-    key[:, 0] = torch.arange(n_pieces, device=device) % 5
-    key[:, 1] = 100.0
-    near, far = torch.zeros(2, n_pieces, 16, device=device)
-    near[:, 0], far[:, 0], far[:, 1] = 4.0, 4.0, 4.0
-    value = torch.randn(n_pieces, 16, device=device)
-    torch.testing.assert_close(
-        mixed_of(far, key, value, rule), mixed_of(near, key, value, rule), atol=1e-3, rtol=0.0
-    )
-
-
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("rule", PAIRED)
-def test_one_key_that_is_not_a_number_spoils_the_text(rule: str, device: torch.device) -> None:
-    query, key, value = torch.randn(3, 9, 16, device=device)
-    key[3] = torch.nan
-    assert mixed_of(query, key, value, rule).isnan().all()
-
-
 def attended(
     rows: torch.Tensor, value: torch.Tensor, rule: RowRule, dtype: torch.dtype = torch.float16
 ) -> torch.Tensor:
@@ -120,16 +97,18 @@ def entmax_error(rows: torch.Tensor, alpha: float, device: torch.device) -> floa
     return (got - wanted).abs().max().item()
 
 
-@pytest.mark.parametrize("n_keys", [1, 17, 128, 129, 300, 512])
-@pytest.mark.parametrize("alpha", [1.3, 1.5])
-def test_entmax_of_texts_of_any_length(n_keys: int, alpha: float, device: torch.device) -> None:
-    assert entmax_error(rows_of(n_keys, 2.0), alpha, device) < CLOSE
-
-
-@pytest.mark.parametrize("spread", [0.3, 2.0, 8.0])
-@pytest.mark.parametrize("alpha", [1.004, 1.02, 1.1, 1.24, 1.26, 1.49, 1.51, 1.75, 1.9, 1.999, 2.0])
-def test_entmax_of_any_alpha(alpha: float, spread: float, device: torch.device) -> None:
-    assert entmax_error(rows_of(512, spread), alpha, device) < CLOSE
+@pytest.mark.parametrize(
+    ("alpha", "n_keys", "spread"),
+    [
+        *((alpha, n_keys, 2.0) for alpha in (1.3, 1.5) for n_keys in (1, 129)),
+        *((alpha, 512, 8.0) for alpha in (1.004, 1.1, 1.26, 1.49, 1.51, 1.75, 2.0)),
+        *((alpha, 512, 0.3) for alpha in (1.02, 1.24, 1.9)),
+    ],
+)
+def test_entmax_of_any_alpha_and_length(
+    alpha: float, n_keys: int, spread: float, device: torch.device
+) -> None:
+    assert entmax_error(rows_of(n_keys, spread), alpha, device) < CLOSE
 
 
 @pytest.mark.parametrize("alpha", [1.05, 1.5, 1.6, 1.9])
@@ -142,7 +121,7 @@ def test_entmax_where_all_keys_but_the_best_are_equally_far(
     assert entmax_error(rows, alpha, device) < CLOSE
 
 
-@pytest.mark.parametrize("n_keys", [1, 17, 128, 129, 300, 512])
+@pytest.mark.parametrize("n_keys", [1, 129, 512])
 def test_the_best_keys_of_texts_of_any_length(n_keys: int, device: torch.device) -> None:
     """With many equals of which some are too many: the later ones are left out, wherever they lie.
 
@@ -157,16 +136,6 @@ def test_the_best_keys_of_texts_of_any_length(n_keys: int, device: torch.device)
     got = attended(rows, value.to(device), rule).cpu()
     wanted = plain.double()(rows.double()) @ value.half().double()
     torch.testing.assert_close(got.double(), wanted, atol=CLOSE, rtol=0.0)
-
-
-@pytest.mark.parametrize("rule", PAIRED)
-def test_bfloat16_mixes_the_same(rule: str, device: torch.device) -> None:
-    if device.type == "cpu":
-        pytest.skip("Triton 3.6's interpreter multiplies the bits of bfloat16, not the numbers")
-    rows, value = rows_of(200, 2.0), torch.randn(200, 16).bfloat16().float().to(device)
-    its_rule, _ = all_rules(1, device)[rule]
-    coarse = attended(rows, value, its_rule, torch.bfloat16)
-    torch.testing.assert_close(coarse, attended(rows, value, its_rule), atol=0.03, rtol=0.0)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -2,28 +2,68 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass
 
 import pytest
 import torch
-from selection_cases import (
-    DEVICE,
-    SPARE,
-    WIDTH,
-    Received,
-    bounds_of,
-    counts_of,
-    origins,
-    receive,
-    with_spare,
-)
 from torch import Tensor
 
-from litotes.encoder.attention.pruning import Cascade
+pytest.importorskip("triton", reason="Triton is not installed: its kernels are not tried")
+
 from litotes.encoder.layout import Layout
-from litotes.encoder.operations import FUSED, TORCH, Leaving, Seen
+from litotes.encoder.operations import Leaving
 from litotes.encoder.walk import State
 from litotes.kernels.selection import Staying, add_received, keep_heads, select, take
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+N_HEADS, WIDTH = 3, 40
+N_EMPTY, SPARE = 2, 37
+"""Empty texts at the end, and rows of nobody that the tensors have besides."""
+
+
+def bounds_of(lengths: list[int]) -> Tensor:
+    """Boundaries of texts, some empty ones after them. (text + 1,)"""
+    counts = torch.tensor([0, *lengths, *[0] * N_EMPTY])
+    return counts.cumsum(0).to(torch.int32).to(DEVICE)
+
+
+def counts_of(numbers: list[int]) -> Tensor:
+    """One number for each text, the empty ones included. (text,)"""
+    return torch.tensor([*numbers, *[0] * N_EMPTY], dtype=torch.int32).to(DEVICE)
+
+
+def with_spare(rows: Tensor, value: float = torch.nan) -> Tensor:
+    """More rows than the texts need, which nobody may read."""
+    spare = rows.new_full(
+        (SPARE, *rows.shape[1:]), int(value) if not rows.is_floating_point() else value
+    )
+    return torch.cat([rows, spare]).to(DEVICE)
+
+
+@dataclass(frozen=True)
+class Received:
+    """by_slot: as the kernel writes it, NaN where it writes nothing. total: by piece and head."""
+
+    by_slot: Tensor
+    n_tiles: Tensor
+    total: Tensor
+
+
+def receive(lengths: list[int], n_slots: int, *, most: int = 3) -> Received:
+    """Whole numbers: sums are exact in any order, and many are equal."""
+    n_pieces = sum(lengths)
+    n_tiles = torch.randint(1, n_slots + 1, (len(lengths),))
+    written = torch.arange(n_slots)[:, None] < n_tiles.repeat_interleave(torch.tensor(lengths))
+    numbers = torch.randint(0, most, (n_slots, N_HEADS, n_pieces)).float()
+    total = (numbers * written[:, None]).sum(0).T  # (piece, attention_head)
+    numbers = numbers.masked_fill(~written[:, None], torch.nan)
+    by_slot = with_spare(numbers.movedim(2, 0)).movedim(0, 2).contiguous()
+    return Received(by_slot, counts_of(n_tiles.tolist()), total)
+
+
+def origins(lengths: list[int]) -> Tensor:
+    return torch.cat([torch.arange(n) for n in lengths]).to(torch.int32)
 
 
 def kept_by_plain_path(importance: Tensor, lengths: list[int], counts: list[int]) -> list[int]:
@@ -104,14 +144,6 @@ def test_a_fused_piece_shows_that_nan_went_into_it() -> None:
     assert taken[:3].isnan().any(-1).tolist() == [False, False, True]
 
 
-def test_pieces_worth_nothing_fuse_in_equal_shares() -> None:
-    staying = select_few(torch.zeros(7), [5, 2], [2, 2], kept=[1, 2])
-    assert staying.fusing is not None
-    shares = staying.fusing.shares.cpu()
-    torch.testing.assert_close(shares, torch.tensor([0.0, *[0.25] * 4, *[0.0] * (2 + SPARE)]))
-    assert staying.origin[:4].tolist() == [0, FUSED, 0, 1]
-
-
 def test_the_factor_counts_in_the_choice() -> None:
     lengths, received = [40, 50], receive([40, 50], 2)
     importance, factor = torch.rand(90), torch.randn(90).exp()
@@ -179,27 +211,6 @@ def test_the_best_heads_stay_layer_after_layer(n_heads: int) -> None:
         order = expected.masked_fill(~live, -1).argsort(dim=1, descending=True, stable=True)
         live = torch.zeros_like(live).scatter(1, order[:, :n_kept], True)
         assert heads_of(alive, n_heads) == [row.nonzero().flatten().tolist() for row in live]
-
-
-def test_heads_stay_as_in_the_plain_path() -> None:
-    lengths, n_heads = [7, 30, 1], 12
-    pruning = Cascade(4, n_heads, WIDTH, schedule=[1.0] * 4, final_heads=0.3)
-    layout = Layout.of(lengths)
-    state = State(torch.zeros(sum(lengths), WIDTH), layout, layout, layout.positions)
-    total, alive = torch.zeros(3, n_heads).to(DEVICE), None
-    n_tiles = torch.ones(3, dtype=torch.int32).to(DEVICE)
-    for layer in range(3):
-        mixed = torch.randn(sum(lengths), n_heads, 4)
-        seen = Seen(mixed.flatten(1), torch.zeros(sum(lengths), n_heads))
-        n_left = pruning.plan().n_heads(layer, n_heads)
-        state = replace(state, heads=TORCH.keep_heads(state, seen, n_left))
-        by_text = [text.abs().sum((0, 2)) for text in mixed.split(lengths)]
-        sizes = torch.stack(by_text)[:, None].to(DEVICE)
-        n_kept = pruning.plan().n_heads(layer, n_heads)
-        total, alive = keep_heads(total, sizes, n_tiles, alive, n_kept)
-    assert state.heads.used is not None
-    assert alive is not None
-    assert heads_of(alive, n_heads) == state.heads.used.tolist()
 
 
 def test_a_head_whose_size_is_not_a_number_stays() -> None:

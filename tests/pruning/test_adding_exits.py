@@ -143,13 +143,6 @@ def test_a_test_split_that_is_needed_is_named(folder: Path, source: str) -> None
     assert len(texts.measured) == 25
 
 
-def test_a_layer_too_many_is_refused(folder: Path, source: str, tmp_path: Path) -> None:
-    with pytest.raises(
-        UserError, match="choose --layers from 0, which is a table before the first, to 1"
-    ):
-        add_exits(folder, source, tmp_path / "early", settings=ExitSettings(layers=(2,)))
-
-
 def test_what_cannot_be_promised_is_refused(
     folder: Path, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,6 +166,8 @@ def test_a_number_and_a_second_time_are_refused(
         plan_pruning(early, source, tmp_path / "pruned", settings=PruneSettings())
     with pytest.raises(UserError, match="already holds a model"):
         add_exits(folder, source, early)
+    with pytest.raises(UserError, match="from 0, which is a table before the first, to 1"):
+        add_exits(folder, source, tmp_path / "early", settings=ExitSettings(layers=(2,)))
 
 
 def test_exits_learn_what_the_last_layer_says(tiny: pretrained.Pretrained) -> None:
@@ -214,23 +209,11 @@ def test_the_command(
     folder: Path, source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = str(tmp_path / "early")
-    asked = [
-        "--model",
-        str(folder),
-        "--data",
-        source,
-        "--max-disagreement",
-        "5",
-        "--confidence",
-        "0.5",
-    ]
-    assert main(["exits", *asked, "--layers", "1", "--out", out, "--json"]) == 0
+    asked = ["--model", str(folder), "--data", source, "--layers", "1", "--out", out, "--json"]
+    assert main(["exits", *asked, "--max-disagreement", "5", "--confidence", "0.5"]) == 0
     assert json.loads(capsys.readouterr().out)["settings"]["differ"] == pytest.approx(0.05)
     assert main(["predict", "the tea is bad", "--model", out, "--format", "jsonl"]) == 0
     assert json.loads(capsys.readouterr().out)["answered_at_layer"] in (1, 2)
-
-
-PIECES = ("great", "bad", "tea", "love", "hate", "queue", "not", "is", "it", "the", "a")
 
 
 def lessons_of(n: int, n_pieces: int, seed: int) -> tuple[Lessons, np.ndarray]:
@@ -259,12 +242,7 @@ def test_a_table_learns_a_model_that_is_one() -> None:
 def test_texts_that_leave_before_the_first_layer(
     tiny_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = ["text,mood,split"]
-    for number in range(160):
-        drawn = np.random.default_rng(number).choice(PIECES, size=2 + number % 9)
-        split = "test" if number % 4 == 0 else "train"
-        rows.append(f"{' '.join(drawn)} {number},{SENTIMENT.labels[number % 2]},{split}")
-    (tmp_path / "texts.csv").write_text("\n".join(rows) + "\n")
+    write_texts(tmp_path / "texts.csv", 160)
     model = model_of(pretrained.load(str(tiny_folder)))
     save_model(model, tmp_path / "whole", card="# Mine\n")
     source = f"table:{tmp_path / 'texts.csv'}?label.sentiment=mood&split=split"
@@ -363,14 +341,6 @@ def test_a_text_leaves_by_the_first_exit_that_is_sure() -> None:
     rehearsal = Rehearsal(log_odds, agrees)
     assert rehearsal.places(1.0).tolist() == [0, 1, 2, 0]
     assert rehearsal.differs(1.0).tolist() == [False, True, False, True]
-
-
-def test_cuts_go_from_strict_to_mild() -> None:
-    cuts = CUTS
-    assert cuts == sorted(cuts, reverse=True)
-    left = [(MANY.places(cut) < 2).mean() for cut in cuts]
-    assert left[0] < 0.02
-    assert left[-1] > 0.9
 
 
 def test_sureness_equals_a_logistic_regression() -> None:

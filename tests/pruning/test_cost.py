@@ -121,13 +121,3 @@ def test_nothing_is_drawn_to_count() -> None:
     assert torch.equal(torch.get_rng_state(), state)
     assert encoder.pruning.training
     assert flops(encoder, LENGTHS) == flops(encoder.eval(), LENGTHS)
-
-
-def test_json_has_the_parts_and_their_sum() -> None:
-    content = flops(Encoder(SPEC), LENGTHS).as_json()
-    parts = [
-        layer[part]
-        for layer in content["layers"]
-        for part in ("qkv", "attention", "output", "feed_forward")
-    ]
-    assert content["total"] == content["embeddings"] + sum(parts)

@@ -34,7 +34,7 @@ from litotes.pruning.frontier import (
     measure_loss,
 )
 from litotes.pruning.losses import Answers
-from litotes.pruning.phases import N_CHANGES, POWERS, Search, first_texts
+from litotes.pruning.phases import N_CHANGES, POWERS, Search
 from litotes.training.inputs import Inputs, all_logits
 from litotes.training.losses import Teacher
 
@@ -57,8 +57,7 @@ def texts_of(tiny: Pretrained, n: int = 12) -> TextSet:
     return make_text_set(examples, [SENTIMENT], tiny.tokenizer)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("target", [1.3, 2.0, 3.0])
+@pytest.mark.parametrize("target", [1.0, 2.0])
 def test_the_search_meets_its_target_and_tells_what_it_tries(
     tiny: Pretrained, target: float
 ) -> None:
@@ -74,36 +73,10 @@ def test_the_search_meets_its_target_and_tells_what_it_tries(
     ratio = flops(dense.encoder, texts.lengths).total / flops(pruned.encoder, texts.lengths).total
     assert target <= ratio < 1.35 * target
     assert told == list(range(1, len(POWERS) + N_CHANGES + 1))
-    assert found.divergence >= 0
+    assert (found.divergence > 1e-9) == (target > 1)
     assert all(
         after <= before for before, after in zip(found.shares, found.shares[1:], strict=False)
     )
-
-
-def test_the_search_takes_the_best_of_what_it_tries(
-    tiny: Pretrained, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    dense, pruned = classifier_of(tiny), classifier_of(tiny, pruning="learned")
-    source = Inputs(texts_of(tiny), torch.device("cpu"))
-    search = Search(pruned, source, Teacher(all_logits(source, dense), 0.9), dense=dense, seed=0)
-    tried = []
-    honest = Search._try
-    monkeypatch.setattr(Search, "_try", lambda *a: tried.append(honest(*a)) or tried[-1])
-    found = search.for_target(2.0, watch=lambda _: None)
-    assert (
-        found.divergence
-        == min(one.divergence for one in tried)
-        < max(one.divergence for one in tried)
-    )
-
-
-def test_no_saving_needs_no_removal(tiny: Pretrained) -> None:
-    dense, pruned = classifier_of(tiny), classifier_of(tiny, pruning="learned")
-    source = Inputs(texts_of(tiny), torch.device("cpu"))
-    found = Search(
-        pruned, source, Teacher(all_logits(source, dense), 0.9), dense=dense, seed=0
-    ).for_target(1.0, watch=lambda _: None)
-    assert found.divergence < 1e-9
 
 
 def loss_of(dense: Tensor, pruned: Tensor) -> Loss:
@@ -136,11 +109,6 @@ def test_every_task_must_be_within_the_budget() -> None:
     assert joined.points == joined.by_task["other"].points
     alone = join_tasks({"one": 0.0}, {"one": draws["one"]}, budget=0.5)
     assert joined.chance_within < alone.chance_within - 0.1
-
-
-def test_first_texts(tiny: Pretrained) -> None:
-    some = first_texts(texts_of(tiny), 5)
-    assert len(some) == len(some.targets["sentiment"]) == len(some.groups) == 5
 
 
 def made(
@@ -194,12 +162,6 @@ def test_the_chosen_one_is_ringed_and_it_alone() -> None:
     assert drawn(time, name="chosen") == [(1.9, 0.2)]
     nothing = [replace(point, chosen=False) for point in POINTS]
     assert "chosen" not in render_figure(figure(nothing, budget=0.5), "svg").decode()
-
-
-def test_without_a_test_split() -> None:
-    ax = figure([made(2.0, 1.5, 0.1, None)], budget=0.5).axes[0]
-    assert ax.get_legend_handles_labels()[1].count("test") == 0
-    assert drawn(ax, name="kept apart") == [(2.05, 0.1)]
 
 
 def test_losses_stand_at_their_savings() -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from litotes import prune
 from litotes.cli.main import main
 from litotes.core.errors import UserError
 from litotes.pruning import PruneResult, PruneSettings, plan_pruning
@@ -53,24 +52,6 @@ def test_a_disk_without_room_is_noticed(
     assert not (tmp_path / "new").exists()
 
 
-def test_a_folder_that_holds_a_model_is_refused_first(trained_folder: Path) -> None:
-    with pytest.raises(UserError, match="already holds a model"):
-        plan_pruning(Path("nowhere"), "sampler", trained_folder, settings=PruneSettings())
-
-
-def test_a_model_that_names_no_texts_cannot_tell_which_are_new(
-    trained_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "more.csv"
-    file.write_text("text\n" + "".join(f"a kettle number {number}\n" for number in range(5)))
-    settings = PruneSettings(unlabelled=f"table:{file}")
-    known = plan_pruning(trained_folder, "sampler", tmp_path / "new", settings=settings)
-    monkeypatch.setattr(plans, "read_trained_texts", lambda run: None)
-    unknown = plan_pruning(trained_folder, "sampler", tmp_path / "new", settings=settings)
-    (note,) = set(unknown.notes) - set(known.notes)
-    assert "does not say which texts it was trained on" in note
-
-
 def test_texts_to_avoid_are_asked_for_where_the_recipe_has_them_elsewhere(
     trained_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,14 +91,6 @@ def test_a_built_in_model_is_planned_by_its_name(
     assert main([*words, "--exclude", "none"]) == 2
     assert main([*words, "--exclude", "contrast,vader:there"]) == 2
     assert planned == [("builtin", None), ("builtin", ()), ("builtin", ("contrast", "vader:there"))]
-
-
-@pytest.mark.slow
-def test_python_prunes_a_built_in_model_by_its_name_too(tmp_path: Path) -> None:
-    """Whatever it was trained without: that need not be on this machine."""
-    with pytest.raises(UserError, match=r"nowhere\.csv does not exist"):
-        prune("builtin", "table:nowhere.csv?text=a&label=b", tmp_path / "new", exclude=())
-    assert not (tmp_path / "new").exists()
 
 
 def made(ratio: float, loss: float, *, chance: float = 0.5, kind: Kind = "pruned") -> Point:

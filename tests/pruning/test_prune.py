@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from shutil import copytree
 
@@ -92,27 +91,6 @@ def test_a_pruned_model_is_chosen_saved_and_answers(
     assert "times fewer operations" in (tmp_path / "pruned" / "README.md").read_text("utf-8")
 
 
-def test_what_was_trained_is_not_trained_again(
-    dense: Run, corpus: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A budget that nothing meets leaves the phases; the next try with more only has to choose."""
-    strict = replace(QUICK, loss=-101.0)
-    refused = prune(dense.folder, corpus, tmp_path / "pruned", settings=strict)
-    assert refused.model is None
-    assert "--loss" in refused.refusal()
-    monkeypatch.setattr(
-        "litotes.training.trainer.Trainer.run", lambda *_, **__: pytest.fail("trained again")
-    )
-    monkeypatch.setattr(
-        "litotes.pruning.phases.Search.for_target", lambda *_, **__: pytest.fail("searched again")
-    )
-    again = prune(dense.folder, corpus, tmp_path / "pruned", settings=QUICK)
-    assert again.model is not None
-    assert [point.loss.points for point in again.points] == [
-        point.loss.points for point in refused.points
-    ]
-
-
 def test_a_stopped_prune_goes_on_to_the_same_model(dense: Run, corpus: str, tmp_path: Path) -> None:
     whole = prune(dense.folder, corpus, tmp_path / "whole", settings=QUICK)
     stopped = 0
@@ -182,16 +160,7 @@ def test_the_command(
 
 @pytest.mark.parametrize(
     "wrong",
-    [
-        "--factors 0.5",
-        "--factors 2,x",
-        "--confidence 1.5",
-        "--heads 0",
-        "--cross-fit 1",
-        "--cross-fit 21",
-        "--importance loud",
-        "--teacher-share 2",
-    ],
+    ["--factors 0.5", "--confidence 1.5", "--heads 0", "--cross-fit 1", "--importance loud"],
 )
 def test_wrong_numbers_are_reported(wrong: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
@@ -223,33 +192,6 @@ def test_options_become_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         control=False,
         options={"importance": "received", "fuse": False, "restore": False},
     )
-
-
-def test_reserved_texts_are_seen_by_nobody_and_judge(
-    tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from litotes.data.corpus import example_key
-    from litotes.training.training_data import prepare, unlabelled_texts
-
-    module = import_module("litotes.pruning.choice")
-    recipe = tiny_recipe.changed(
-        data__tasks=["sentiment"], model__max_pieces=16, training__epochs=1, training__reserved=0.25
-    )
-    prepared = prepare(recipe)
-    assert prepared.reserved is not None
-    assert prepared.held_out is not None
-    reserved = {example_key(example) for example in prepared.reserved}
-    others = [*prepared.train, *prepared.held_out, *unlabelled_texts(prepared)]
-    assert not reserved & {example_key(example) for example in others}
-    asked: list[int] = []
-    first_texts = module.first_texts
-    monkeypatch.setattr(
-        module, "first_texts", lambda texts, n: asked.append(len(texts)) or first_texts(texts, n)
-    )
-    run = train(recipe, tmp_path / "dense")
-    prune(run.folder, "sampler", tmp_path / "pruned", settings=replace(QUICK, targets=(1.5,)))
-    assert asked == [len(prepared.reserved)]
-    assert len(prepared.reserved) != len(prepared.held_out)
 
 
 MOODS = {"positive": "great and i love it", "negative": "bad and i hate it"}
@@ -295,17 +237,12 @@ def full(folder: Path) -> PruneResult:
     return prune(folder / "dense", source_of(folder, "tea"), folder / "pruned", settings=settings)
 
 
-def test_dense_and_its_control_stand_in_the_frontier(full: PruneResult, folder: Path) -> None:
+def test_it_says_which_texts_chose_and_which_reported(full: PruneResult, folder: Path) -> None:
     dense, control, pruned = full.points
     assert [dense.kind, control.kind, pruned.kind] == ["dense", "control", "pruned"]
     assert dense.flops_ratio == control.flops_ratio == 1.0 < pruned.flops_ratio
-    assert dense.best_guess.points == 0
+    assert dense.expected.points == 0
     assert full.chosen is pruned
-    written = json.loads((folder / "pruned" / "frontier.json").read_text())
-    assert [point["kind"] for point in written["points"]] == ["dense", "control", "pruned"]
-
-
-def test_it_says_which_texts_chose_and_which_reported(full: PruneResult, folder: Path) -> None:
     assert full.texts is not None
     n_train = sum(example.split == "train" for example in load(source_of(folder, "tea")))
     assert full.texts.n_folds == 2
@@ -313,9 +250,7 @@ def test_it_says_which_texts_chose_and_which_reported(full: PruneResult, folder:
     assert full.texts.kept_apart < full.texts.in_folds < n_train
     assert full.texts.kept_apart + full.texts.in_folds + full.texts.test == n_train
     assert (full.texts.unlabelled, full.texts.held_out) == (24, 24)
-    chosen = full.chosen
-    assert chosen is not None
-    assert chosen.reported is not None
+    assert pruned.reported is not None
     card = (folder / "pruned" / "README.md").read_text("utf-8")
     assert "in 2 folds" in card
     assert "had no part in the choice" in card
@@ -338,7 +273,7 @@ def test_folds_are_not_trained_again(folder: Path, monkeypatch: pytest.MonkeyPat
     )
     again = prune(folder / "dense", source, out, settings=replace(strict, loss=100.0, sure=0.9))
     assert again.chosen is not None
-    assert again.chosen.best_guess.chance_within > 0.9
+    assert again.chosen.expected.chance_within > 0.9
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,9 @@ FRONTIER = """\
 times fewer operations: {0.flops_ratio:.2f}
 times as fast: {0.speed_ratio:.2f}
 held-out loss: {0.loss.points:+z.2f}
-expected loss: {0.best_guess.points:+z.2f}
-95 % interval: {0.best_guess.interval:+z.2f}
-chance within: {0.best_guess.chance_within:.2f}
+expected loss: {0.expected.points:+z.2f}
+95 % interval: {0.expected.interval:+z.2f}
+chance within: {0.expected.chance_within:.2f}
 same label: {0.agreement:.1%}
 loss on test: {0.test_loss.points:+z.2f}
 loss on --held-out: {0.reported.points:+z.2f}

@@ -151,13 +151,13 @@ class PruneResult:
         budget, sure = self.settings.loss, self.settings.sure
         pruned = [point for point in self.points if point.kind == "pruned"]
         if sure is None:
-            best = min(pruned, key=lambda point: point.best_guess.points)
+            best = min(pruned, key=lambda point: point.expected.points)
             claim, less = f"No setting is expected to lose at most {budget:g} points", ""
         else:
-            best = max(pruned, key=lambda point: point.best_guess.chance_within)
+            best = max(pruned, key=lambda point: point.expected.chance_within)
             claim = f"No setting loses at most {budget:g} points with a certainty of {sure:g}"
             less = ", ask for less with --confidence,"
-        guess = best.best_guess
+        guess = best.expected
         low, high = guess.interval
         return (
             f"{claim}: the best, {best.flops_ratio:.1f} times fewer operations, is expected to lose"
@@ -330,7 +330,7 @@ def _make_model(plan: PrunePlan, candidate: Candidate, point: Point, texts: Text
     spec = classifier.encoder.spec
     options = dict(spec.pruning_options)
     recipe = plan.recipe.changed(model__pruning=spec.pruning, model__pruning_options=options)
-    expected = point.best_guess
+    expected = point.expected
     low, high = expected.interval
     words = (
         f"Pruned: {point.flops_ratio:.1f} times fewer operations than the dense model,"

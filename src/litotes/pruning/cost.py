@@ -21,9 +21,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from operator import mul
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from litotes.encoder.attention.pruning import Pruning
 from litotes.encoder.encoder import Encoder
@@ -59,9 +59,6 @@ class Cost:
     @property
     def total(self) -> int:
         return self.embeddings + sum(layer.total for layer in self.layers)
-
-    def as_json(self) -> dict[str, Any]:
-        return {**asdict(self), "total": self.total}
 
 
 def flops(encoder: Encoder, lengths: Sequence[int], *, firsts_only: bool = False) -> Cost:

@@ -313,7 +313,7 @@ def teach_and_test(
     """
     exits = _teach(model, lessons["taught"], lessons["fitted"], settings, watch)
     fitted, tested = (
-        rehearse(model, exits, ask_exits(model, exits, lessons[part]))
+        rehearse(exits.rule, ask_exits(model, exits, lessons[part]))
         for part in ("fitted", "tested")
     )
     cuts = candidate_cuts(fitted.log_odds)
@@ -348,17 +348,15 @@ def _teach(
         n_pieces = classifier.encoder.spec.n_vocabulary
         table = teach_table(taught, checked, temperatures, n_pieces=n_pieces, watch=watch)
         exits = replace(exits, table=table)
-    sureness: dict[int, dict[str, Sureness]] = {layer: {} for layer in layers}
+    sureness = {}
     for layer, said in ask_exits(model, exits, checked).items():
-        for task, (logits, agrees) in said.items():
-            margins = label_margins(logits, model.calibration_of(task))
-            sureness[layer][task] = fit_sureness(margins, agrees)
+        sureness[layer] = {task: fit_sureness(*own) for task, own in said.items()}
     return replace(exits, rule=replace(exits.rule, sureness=sureness))
 
 
-Said = Mapping[int, Mapping[str, tuple[NDArray[np.float32], NDArray[np.bool_]]]]
-"""What exits say of some texts: their logits (text, class), and whether their label is the whole
-model's (text,). {layer: {task: (logits, agrees)}}
+Said = Mapping[int, Mapping[str, tuple[Floats, NDArray[np.bool_]]]]
+"""What exits say of some texts: the margins of their labels, and whether these are the whole
+model's, (text,) each. {layer: {task: (margins, agrees)}}
 """
 
 
@@ -373,7 +371,8 @@ def ask_exits(model: Model, exits: EarlyExits, lessons: Lessons) -> Said:
             assert exits.table is not None
             logits = exits.table.logits(lessons.texts)
         found[layer] = {
-            task: (own, agree(model, lessons, task, own)) for task, own in logits.items()
+            task: (label_margins(own, model.calibration_of(task)), agree(model, lessons, task, own))
+            for task, own in logits.items()
         }
     return found
 
@@ -414,11 +413,12 @@ class Rehearsal:
         return ~answers[self.places(cut), np.arange(self.n_texts)]
 
 
-def rehearse(model: Model, exits: EarlyExits, said: Said) -> Rehearsal:
+def rehearse(rule: Exits, said: Said) -> Rehearsal:
     log_odds, agrees = [], []
     for layer, by_task in said.items():
-        logits = {task: own for task, (own, _) in by_task.items()}
-        log_odds.append(exits.rule.log_odds(layer, logits, model.calibration))
+        sureness = rule.sureness[layer]
+        odds = [sureness[task].log_odds(margins) for task, (margins, _) in by_task.items()]
+        log_odds.append(np.minimum.reduce(odds))
         agrees.append(np.logical_and.reduce([own for _, own in by_task.values()]))
     return Rehearsal(np.stack(log_odds), np.stack(agrees))
 
@@ -488,12 +488,11 @@ def _exit_rows(model: Model, lessons: Lessons) -> tuple[ExitRow, ...]:
     """A row for every exit, and one for the end."""
     exits = _exits_of(model)
     rule, said = exits.rule, ask_exits(model, exits, lessons)
-    rehearsal, rows = rehearse(model, exits, said), []
+    rehearsal, rows = rehearse(rule, said), []
     places, differs = rehearsal.places(rule.cut), rehearsal.differs(rule.cut)
     for place, (layer, by_task) in enumerate(said.items()):
         here, ece = places == place, {}
-        for task, (logits, agrees) in by_task.items():
-            margins = label_margins(logits, model.calibration_of(task))
+        for task, (margins, agrees) in by_task.items():
             sure = expit(rule.sureness[layer][task].log_odds(margins))
             ece[task] = reliability(sure, agrees).ece_equal_mass
         differ = float(differs[here].mean()) if here.any() else None
@@ -537,12 +536,16 @@ def _speed_ratios(
     """
     exits = _exits_of(model)
     stuck = replace(exits, rule=replace(exits.rule, threshold=1.0))
-    models = [replace(model, exits=None), model, replace(model, exits=stuck)]
+    models = {
+        "whole": replace(model, exits=None),
+        "early": model,
+        "none leave": replace(model, exits=stuck),
+    }
 
     def action(one: Model) -> TimedAction:
         return TimedAction(lambda _: compute_outputs(one, texts))
 
-    actions = {str(place): action(one) for place, one in enumerate(models)}
+    actions = {name: action(one) for name, one in models.items()}
     times = time_in_turns(actions, what="measuring speed", n_rounds=n_rounds, watch=watch)
     whole, early, none_leave = map(statistics.median, times.values())
     return whole / early, none_leave / whole

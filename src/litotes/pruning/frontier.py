@@ -87,14 +87,9 @@ class Point(Result):
     divergence: float
     chosen: bool = False
     kind: Kind = "pruned"
-    expected: Loss | None = None
+    expected: Loss = NO_LOSS
     reported: Loss | None = None
     agreement: float | None = None
-
-    @property
-    def best_guess(self) -> Loss:
-        """What it is expected to lose, or showed where nothing is known beyond that."""
-        return self.loss if self.expected is None else self.expected
 
 
 def best_within(points: Sequence[Point], budget: float, sure: float | None) -> Point | None:
@@ -105,7 +100,7 @@ def best_within(points: Sequence[Point], budget: float, sure: float | None) -> P
     """
     within = []
     for point in points:
-        guess = point.best_guess
+        guess = point.expected
         is_within = guess.points <= budget if sure is None else guess.chance_within >= sure
         if point.kind == "pruned" and is_within:
             within.append(point)
@@ -180,16 +175,16 @@ def _draw(points: Sequence[Point], ax: Axes, saving: str, budget: float) -> None
             places, values = map(place_of, told), [loss.points for loss in losses]
             draw_bars(ax, list(places), values, intervals, style)
     for point in ordered:
-        place, value = place_of(point), point.best_guess.points
+        place, value = place_of(point), point.expected.points
         ink: dict[str, Any] = {"color": INK, "markeredgecolor": INK}
         if point.kind in MARKS:
             label, shape, fill, size = MARKS[point.kind]
             ink |= {"label": label, "markerfacecolor": fill, "markersize": size}
             ax.plot([place], [value], shape, zorder=5, **ink)
         if point.chosen:  # ringed where it was chosen by
-            by = SERIES["loss" if point.expected is None else "expected"]
             ink |= {"label": "chosen", "markerfacecolor": "none", "markersize": 13}
-            ax.plot([place], [value], "o", transform=shift_points(ax, by.shift), **ink)
+            at = shift_points(ax, SERIES["expected"].shift)
+            ax.plot([place], [value], "o", transform=at, **ink)
     low, high = place_of(ordered[0]), place_of(ordered[-1])
     room = 0.15 * (high - low) or 0.1
     ax.set_xlim(low - room, high + room)
