@@ -54,6 +54,24 @@ _MOST_TIMES = 50
 
 ByTask = Mapping[str, Answers]
 
+REFUSAL = (
+    "{claim}: the best, {0.flops_ratio:.1f} times fewer operations, is expected to lose"
+    " {1.points:.1f} ({1.interval[0]:.1f} to {1.interval[1]:.1f}), within the budget with a"
+    " probability of {1.chance_within:.2f}; {more}. Allow more with --loss{less} or try milder"
+    " --factors; what is trained is kept."
+)
+PRUNED = (
+    "Pruned: {0.flops_ratio:.1f} times fewer operations than the dense model, {0.n_heads} attention"
+    " heads left in all; it is expected to lose {1.points:.1f} points of macro-F1 (95 % interval"
+    " {1.interval[0]:.1f} to {1.interval[1]:.1f}), at most {budget:g} with a probability of"
+    " {1.chance_within:.2f}."
+)
+SLOWER = (
+    "{0.flops_ratio:.1f} times fewer operations were no faster here ({0.speed_ratio:.2f} times"
+    " dense): the texts or the model are too small for it to matter."
+)
+"""0: the point, 1: what it is expected to lose."""
+
 
 def prune(
     model: str | Path,
@@ -157,14 +175,8 @@ class PruneResult:
             best = max(pruned, key=lambda point: point.expected.chance_within)
             claim = f"No setting loses at most {budget:g} points with a certainty of {sure:g}"
             less = ", ask for less with --confidence,"
-        guess = best.expected
-        low, high = guess.interval
-        return (
-            f"{claim}: the best, {best.flops_ratio:.1f} times fewer operations, is expected to lose"
-            f" {guess.points:.1f} ({low:.1f} to {high:.1f}), within the budget with a probability"
-            f" of {guess.chance_within:.2f}; {self._more_texts(guess)}. Allow more with --loss"
-            f"{less} or try milder --factors; what is trained is kept."
-        )
+        more = self._more_texts(best.expected)
+        return REFUSAL.format(best, best.expected, claim=claim, more=more, less=less)
 
     def _more_texts(self, guess: Loss) -> str:
         """About how many more labelled texts would settle it, for errors that fall as 1 / √n."""
@@ -316,11 +328,7 @@ def _notes(plan: PrunePlan, points: Sequence[Point], texts: TextCounts) -> tuple
         )
     chosen = next((point for point in points if point.chosen), None)
     if chosen is not None and chosen.speed_ratio < 1:
-        notes.append(
-            f"{chosen.flops_ratio:.1f} times fewer operations were no faster here"
-            f" ({chosen.speed_ratio:.2f} times dense): the texts or the model are too small for it"
-            " to matter."
-        )
+        notes.append(SLOWER.format(chosen))
     return tuple(notes)
 
 
@@ -330,14 +338,7 @@ def _make_model(plan: PrunePlan, candidate: Candidate, point: Point, texts: Text
     spec = classifier.encoder.spec
     options = dict(spec.pruning_options)
     recipe = plan.recipe.changed(model__pruning=spec.pruning, model__pruning_options=options)
-    expected = point.expected
-    low, high = expected.interval
-    words = (
-        f"Pruned: {point.flops_ratio:.1f} times fewer operations than the dense model,"
-        f" {point.n_heads} attention heads left in all; it is expected to lose"
-        f" {expected.points:.1f} points of macro-F1 (95 % interval {low:.1f} to {high:.1f}),"
-        f" at most {plan.settings.loss:g} with a probability of {expected.chance_within:.2f}."
-    )
+    words = PRUNED.format(point, point.expected, budget=plan.settings.loss)
     for where, loss in (("held-out texts", point.reported), ("test split", point.test_loss)):
         if loss is not None:
             words += f" On the {where}, which had no part in the choice, it lost {loss.points:.1f}."

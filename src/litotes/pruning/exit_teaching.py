@@ -66,15 +66,14 @@ def read_lessons(
     work in the progress bar.
     """
     classifier, n_done = model.classifier.eval(), 0
-    vectors: dict[int, list[Tensor]] = {layer: [] for layer in layers}
-    logits: dict[str, list[Tensor]] = {task: [] for task in classifier.tasks}
+    seen: dict[Any, list[Tensor]] = {key: [] for key in (*layers, *classifier.tasks)}
 
     def look(layer: int, encoding: Encoding, go_on: GoOn) -> Encoding:
-        vectors[layer].append(read_texts(encoding))
+        seen[layer].append(read_texts(encoding))
         whole: Encoding = go_on(None)
         return whole
 
-    exits = {layer: partial(look, layer) for layer in vectors}
+    exits = {layer: partial(look, layer) for layer in layers}
     # texts of about the same length together: less to pad in attention
     order = sorted(range(len(texts)), key=lambda place: len(texts[place].ids))
     with torch.no_grad():
@@ -82,14 +81,13 @@ def read_lessons(
             batch = pack([texts[order[place]] for place in places])
             encoding = classifier.encoder(batch, firsts_only=classifier.firsts_only, exits=exits)
             for task, own in classifier.read(encoding).items():
-                logits[task].append(own)
+                seen[task].append(own)
             n_done += len(places)
             watch(what, n_done, len(texts), "")
     back = torch.tensor(order).argsort()
-    by_layer = {layer: torch.cat(parts)[back] for layer, parts in vectors.items()}
-    return Lessons(
-        by_layer, {task: torch.cat(parts)[back] for task, parts in logits.items()}, texts
-    )
+    whole = {key: torch.cat(parts)[back] for key, parts in seen.items()}
+    vectors = {layer: whole[layer] for layer in layers}
+    return Lessons(vectors, {task: whole[task] for task in classifier.tasks}, texts)
 
 
 def teach(
@@ -107,7 +105,7 @@ def teach(
         for task, output in heads.outputs(layer).items():
             temperature = temperatures[task]
             wanted, told = (own.logits[task] / temperature for own in (lessons, checked))
-            fitted = [_fit(read, wanted, penalty) for penalty in PENALTIES]
+            fitted = (_fit(read, wanted, penalty) for penalty in PENALTIES)
             best = min(fitted, key=lambda own: _divergence(own(other), told).item())
             with torch.no_grad():
                 output.weight.copy_(best.weight * temperature)

@@ -564,15 +564,25 @@ def _save(result: ExitsResult, folder: ModelFolder, texts: ExitTexts, out: Path)
     save_model(result.model, out, card=f"{card.rstrip()}\n\n{_card(result)}".lstrip())
 
 
+CARD = (
+    "## Early exits\n\nTexts may leave after layers {layers}.{table} The promise: {promise}. On"
+    " {0.n} other texts {0.differ:.2%} differ (95 % interval {0.interval[0]:.2%} to"
+    " {0.interval[1]:.2%}); answered: {shares}; {0.flops_ratio:.2f} times fewer operations. It"
+    " holds for texts like those it was tested on. Scores above are of the whole model. On a GPU"
+    " {on_gpu} goes to the end.\n"
+)
+
+
 def _card(result: ExitsResult) -> str:
-    rule, (low, high) = _exits_of(result.model).rule, result.interval
+    rule = _exits_of(result.model).rule
     shares = ", ".join(f"{row.share:.0%} after layer {row.layer}" for row in result.rows)
     table = " Layer 0 is a table of pieces, before the first layer." if rule.has_table else ""
     on_gpu = "every text that the table leaves" if rule.has_table else "every text"
-    return (
-        f"## Early exits\n\nTexts may leave after layers {', '.join(map(str, rule.layers))}.{table}"
-        f" The promise: {rule.promise.in_words()}. On {result.n} other texts {result.differ:.2%}"
-        f" differ (95 % interval {low:.2%} to {high:.2%}); answered: {shares};"
-        f" {result.flops_ratio:.2f} times fewer operations. It holds for texts like those it was"
-        f" tested on. Scores above are of the whole model. On a GPU {on_gpu} goes to the end.\n"
+    return CARD.format(
+        result,
+        layers=", ".join(map(str, rule.layers)),
+        table=table,
+        promise=rule.promise.in_words(),
+        shares=shares,
+        on_gpu=on_gpu,
     )

@@ -313,19 +313,14 @@ def _with_more_texts(plan: PrunePlan, notes: list[str]) -> PrunePlan:
     if settings.unlabelled is not None:
         used |= set(map(text_hash, data.test or ()))
         corpus = load(settings.unlabelled)
-        fresh = _unused(corpus, used)
+        fresh, note = _unused(corpus, used, "count by agreement alone")
         if not fresh:
             raise UserError(
                 f"--unlabelled {settings.unlabelled}: all of its {len(corpus)} texts are trained"
                 " on, chosen by or tested on already. Choose other texts of the same kind."
             )
-        left_out = _left_out(len(corpus) - len(fresh))
-        notes.append(
-            f"{len(fresh)} texts of {corpus.name} count by agreement alone{left_out}. They must be"
-            " of the same kind as those to be answered."
-        )
-        unlabelled = tuple(replace(example, labels={}) for example in fresh)
-        plan = replace(plan, unlabelled=unlabelled)
+        notes.append(f"{note} They must be of the same kind as those to be answered.")
+        plan = replace(plan, unlabelled=tuple(replace(one, labels={}) for one in fresh))
     return replace(plan, notes=tuple(notes))
 
 
@@ -333,23 +328,21 @@ def _reporting_texts(dense: Model, source: str, used: Collection[str], notes: li
     tasks, corpus = list(dense.classifier.tasks), load(source)
     _check_labels(dense, corpus, "--held-out", source)
     chosen = corpus.where(task=tasks)
-    fresh = _unused(chosen, used)
+    fresh, note = _unused(chosen, used, "report and do not choose")
     for name in tasks:
         if not any(name in example.labels for example in fresh):
             raise UserError(
                 f"--held-out {source}: none of its {len(corpus)} texts is both labelled for {name}"
                 " and new to the model. Choose texts that nothing was trained on."
             )
-    left_out = _left_out(len(chosen) - len(fresh))
-    notes.append(f"{len(fresh)} texts of {corpus.name} report and do not choose{left_out}.")
+    notes.append(note)
     return replace(chosen, examples=fresh)
 
 
-def _unused(corpus: Corpus, used: Collection[str]) -> tuple[Example, ...]:
-    """Each text once, those in use left out."""
+def _unused(corpus: Corpus, used: Collection[str], role: str) -> tuple[tuple[Example, ...], str]:
+    """Each text once, those in use left out; and a note on what they do."""
     once = {example_key(example): example for example in corpus}
-    return tuple(example for example in once.values() if text_hash(example) not in used)
-
-
-def _left_out(n: int) -> str:
-    return f" ({n} others were used already, or come twice)" if n else ""
+    fresh = tuple(example for example in once.values() if text_hash(example) not in used)
+    n_others = len(corpus) - len(fresh)
+    others = f" ({n_others} others were used already, or come twice)" if n_others else ""
+    return fresh, f"{len(fresh)} texts of {corpus.name} {role}{others}."
