@@ -23,7 +23,7 @@ from litotes.explanation.explanation import (
     Shading,
     Trace,
 )
-from litotes.explanation.observation import Observation, observe, trace_of
+from litotes.explanation.observation import layer_maps, observe, trace_of
 from litotes.model.checkpoint import Model
 from litotes.model.classifier import Classifier
 
@@ -53,21 +53,7 @@ def explained(
     )
     read = tiny.tokenizer.read([text], [pair])[0]
     [observation] = observe(model, [read])
-    return explanation_of(read, layers_of(observation), trace_of(observation))
-
-
-def layers_of(observation: Observation) -> tuple[LayerMaps, ...]:
-    both = zip(observation.layers, observation.effective, strict=True)
-    return tuple(
-        LayerMaps(
-            view.heads,
-            tuple(view.origin.tolist()),
-            view.weights,
-            found.maps,
-            tuple(found.n_null.tolist()),
-        )
-        for view, found in both
-    )
+    return explanation_of(read, layer_maps(observation), trace_of(observation))
 
 
 def explanation_of(

@@ -90,24 +90,6 @@ def test_pairs_and_numbers_can_be_explained(name: str, tiny: pretrained.Pretrain
     )
 
 
-@pytest.fixture(scope="module")
-def together(model: Model) -> list[Question]:
-    """What is asked about the texts, observed as one batch."""
-    task = next(iter(model.classifier.tasks.values()))
-    return [Question.about(model, observation, task) for observation in observations_of(model)]
-
-
-@pytest.mark.slow
-@every_method
-def test_batch_mates_do_not_matter(
-    name: str, together: list[Question], alone: dict[str, Question]
-) -> None:
-    for question in together:
-        in_company = METHODS[name]().weigh(question)
-        by_itself = METHODS[name]().weigh(alone[question.read.text])
-        assert in_company.weights == pytest.approx(by_itself.weights, abs=1e-5)
-
-
 def test_a_head_of_first_pieces_is_explained_by_what_first_pieces_ask(
     tiny: pretrained.Pretrained,
 ) -> None:

@@ -110,15 +110,6 @@ def test_a_trace_names_the_layer_each_piece_left_after(tiny: pretrained.Pretrain
     assert [len(heads) for heads in trace.heads] == [4, 4]
 
 
-def test_nothing_changed_where_nothing_was_tuned(dense: Model) -> None:
-    analysis = ChangeAnalysis(dense)
-    for observation in observations_of(dense, base=dense.classifier.encoder):
-        analysis.add(observation)
-    result = analysis.result()
-    for kind in ("standard", "effective"):
-        assert all(value == pytest.approx(1.0) for row in result.similarity[kind] for value in row)
-
-
 def test_the_layer_that_changed_is_found(dense: Model, tiny: pretrained.Pretrained) -> None:
     before = model_of(tiny).classifier.encoder
     with torch.no_grad():
@@ -212,20 +203,6 @@ def test_a_layer_of_two_pieces_gives_no_head_a_role(dense: Model) -> None:
     assert result.divergence[1] is None
     assert {head.layer for head in result.named} <= {0}
     assert "layer 2" not in " ".join(result.findings())
-
-
-def test_what_is_left_is_compared_with_its_own_past(tiny: pretrained.Pretrained) -> None:
-    model = model_of(tiny, **KINDS["cascade"])
-    before = torch.rand(4, 9, 9)
-    view = replace(
-        observations_of(model)[0].layers[1], heads=(1, 3), origin=torch.tensor([0, 4, 7, -1])
-    )
-    kept = before[[1, 3]][:, [0, 4, 7]][:, :, [0, 4, 7]]
-    with_fused = torch.zeros(2, 4, 4)
-    with_fused[:, :3, :3] = kept
-    after, past = _shared_part(view, with_fused, before)
-    torch.testing.assert_close(after, kept)
-    torch.testing.assert_close(past, kept)
 
 
 def test_heads_taken_away_for_good_are_compared_by_their_numbers(dense: Model) -> None:

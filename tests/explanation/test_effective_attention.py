@@ -197,19 +197,6 @@ def test_wants_no_gradient() -> None:
     assert not effective_attention(weights, value, mixed).maps.requires_grad
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
-@pytest.mark.parametrize("kind", sorted(KINDS))
-def test_on_cuda_as_on_cpu(kind: str) -> None:
-    for seed in range(N_EACH):
-        attended = made_head(kind, seed, torch.float32)
-        here, there = (
-            effective_attention(*attended),
-            effective_attention(*(part.cuda() for part in attended)),
-        )
-        torch.testing.assert_close(there.maps.cpu(), here.maps, atol=1e-6, rtol=0)
-        assert there.n_null.tolist() == here.n_null.tolist()
-
-
 @pytest.mark.slow
 def test_real_heads_equal_the_definition() -> None:
     views = [view for view in real_views() if view.layer in (0, 3, 5)]
@@ -224,19 +211,6 @@ def test_real_heads_equal_the_definition() -> None:
         maps, n_null = by_definition(view.weights, view.value)
         torch.testing.assert_close(found.maps.double(), maps, atol=1e-6, rtol=0)
         assert found.n_null.tolist() == n_null.tolist()
-
-
-@pytest.mark.slow
-def test_pruned_texts_have_the_null_space_of_their_live_pieces() -> None:
-    views = real_views(pruning="cascade")
-    n_pieces = {len(view.origin) for view in views}
-    for view in views[-2:]:  # the last layer's longest texts
-        found = effective_attention(view.weights, view.value, view.mixed)
-        torch.testing.assert_close(
-            found.maps.double(), by_definition(view.weights, view.value)[0], atol=1e-6, rtol=0
-        )
-        assert found.n_null.tolist() == [max(len(view.origin) - 32, 0)] * len(view.heads)
-    assert len(n_pieces) > 6
 
 
 def made(n_keys: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -7,21 +7,21 @@ import math
 import re
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from made_explanations import explained
-from test_word_removal import planted, text_of
+from test_word_removal import MANY, planted, result_of
 from tiny_models import TEXTS, model_of
 
 from litotes.core.errors import UserError
 from litotes.core.values import Task
 from litotes.encoder import pretrained
-from litotes.explanation.analyses.attribution import AttributionAnalysis, Pushes, agreement
+from litotes.explanation.analyses.attribution import AttributionAnalysis, agreement
 from litotes.explanation.attribution import ASKING, METHODS
 from litotes.explanation.explain import METHOD
-from litotes.explanation.observation import observe
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model
 from litotes.prediction.predictor import Predictor
@@ -125,14 +125,8 @@ def test_mistakes_are_told(dense: Model) -> None:
             predictor.explain(text, **options)
 
 
-def pushes_of(model: Model, texts: list[str], **options: object) -> Pushes:
-    analysis = AttributionAnalysis(model, **options)  # type: ignore[arg-type]
-    for read in model.tokenizer.read(texts):
-        analysis.add(observe(model, [read])[0])
-    return analysis.result()
-
-
-MANY = [text_of(("love", "hate")[place % 2], place) for place in range(10)]
+def pushes_of(model: Model, texts: list[str], **options: object) -> Any:
+    return result_of(AttributionAnalysis(model, **options), texts)  # type: ignore[arg-type]
 
 
 def test_planted_words_push_towards_their_labels(tiny: pretrained.Pretrained) -> None:

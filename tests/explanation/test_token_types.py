@@ -4,7 +4,6 @@ left.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import pytest
@@ -152,14 +151,3 @@ def test_a_fused_piece_is_neither_asked_nor_weighed(dense: Model) -> None:
     assert result.from_others["[CLS]"]["standard"][0][0] == pytest.approx(0.5)
     assert result.by_type["standard"]["[SEP]"] is None
     assert not any("[SEP]" in finding for finding in result.findings())
-
-
-def test_intervals_are_over_texts(dense: Model) -> None:
-    observations = observations_of(dense, (TEXT, *LONG, "i love it", "the tea is bad"))
-    result = result_of(dense, *observations)
-    weights = torch.stack([o.layers[-1].weights[:, 0, 0].double().mean() for o in observations])
-    # t of 4 texts
-    assert result.by_type_half_width["standard"]["[CLS]"] == pytest.approx(
-        3.182446 * float(weights.std()) / math.sqrt(4)
-    )
-    assert result.difference_half_width["[CLS]"] is not None

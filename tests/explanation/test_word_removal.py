@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -12,10 +14,10 @@ from torch import nn
 from litotes.core.errors import UserError
 from litotes.core.values import Task
 from litotes.encoder import pretrained
+from litotes.explanation.analyses.analysis import Analysis
 from litotes.explanation.analyses.faithfulness import (
     FEWEST,
     FaithfulnessAnalysis,
-    Ranking,
     bootstrap_means,
 )
 from litotes.explanation.attribution import (
@@ -170,22 +172,15 @@ def test_a_regression_is_told_in_its_own_unit(tiny: pretrained.Pretrained) -> No
     assert found["first"].comprehensiveness > found["last"].comprehensiveness
 
 
-def test_the_same_text_is_asked_once(dense: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
-    scores = Question.scores
-    monkeypatch.setattr(
-        Question, "scores", lambda self, texts: (asked.append(len(texts)), scores(self, texts))[1]
-    )
-    question = question_of(dense, "the tea is not great and it is a queue")
-    faithfulness(question, {"one": tuple(range(10)), "two": tuple(range(10))})
-    assert asked == [2 * (len({n_words(share, 10) for share in SHARES}) - 1)]
-
-
-def ranking_of(model: Model, texts: list[str], **options: object) -> Ranking:
-    analysis = FaithfulnessAnalysis(model, **options)  # type: ignore[arg-type]
-    for read in model.tokenizer.read(texts):
-        analysis.add(observe(model, [read])[0])
+def result_of(analysis: Analysis, texts: list[str]) -> Any:
+    """Of the texts, each looked at by itself."""
+    for read in analysis.model.tokenizer.read(texts):
+        analysis.add(observe(analysis.model, [read])[0])
     return analysis.result()
+
+
+def ranking_of(model: Model, texts: list[str], **options: object) -> Any:
+    return result_of(FaithfulnessAnalysis(model, **options), texts)  # type: ignore[arg-type]
 
 
 MANY = [text_of(("love", "hate")[place % 2], place) for place in range(10)]
@@ -247,15 +242,6 @@ def test_intervals_cover_the_mean_about_as_often_as_they_say() -> None:
     share = sum((one.low or 0) <= 1.0 <= (one.high or 0) for one in found) / len(found)
     assert 0.9 <= share <= 0.98
     assert all(one.low is None for one in bootstrap_means(np.ones((FEWEST - 1, 2))))
-
-
-def test_words_close_up_in_packed_batches_as_if_written_so(dense: Model) -> None:
-    """All variants go through in few batches; alone they would give the same."""
-    question = question_of(dense, "the tea is not great and it is a queue")
-    variants = [question.without([word]) for word in range(10)]
-    together = question.scores(variants)
-    alone = np.concatenate([question.scores([one]) for one in variants])
-    np.testing.assert_allclose(together, alone, atol=1e-6, rtol=0)
 
 
 def test_a_number_is_judged_by_how_far_it_moves(tiny: pretrained.Pretrained) -> None:
