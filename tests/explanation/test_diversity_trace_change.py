@@ -15,11 +15,7 @@ from litotes.encoder import pretrained
 from litotes.encoder.reshaping import keep_heads
 from litotes.explanation.analyses.analysis import RunningMean
 from litotes.explanation.analyses.change import ChangeAnalysis, _shared_part
-from litotes.explanation.analyses.diversity import (
-    DiversityAnalysis,
-    _at_offset,
-    divergence_between,
-)
+from litotes.explanation.analyses.diversity import DiversityAnalysis, _at_offset, divergence_between
 from litotes.explanation.analyses.effective import EffectiveAnalysis
 from litotes.explanation.analyses.patterns import segments_of
 from litotes.explanation.analyses.trace import TraceAnalysis
@@ -175,9 +171,7 @@ def test_the_traces_of_a_corpus_count_what_each_layer_sees(tiny: pretrained.Pret
     )
 
 
-def test_no_word_leaves_first_and_last_and_marks_are_no_words(
-    tiny: pretrained.Pretrained,
-) -> None:
+def test_no_word_leaves_first_and_last_and_marks_are_no_words(tiny: pretrained.Pretrained) -> None:
     model = model_of(tiny, **KINDS["cascade"])
     analysis = TraceAnalysis(model)
     for observation in observations_of(model, ("tea, great. bad, queue. love it.",) * 5):

@@ -14,11 +14,7 @@ from hypothesis import strategies as st
 
 from litotes.core.errors import UserError
 from litotes.explanation.analyses import parts_of_speech
-from litotes.explanation.analyses.parts_of_speech import (
-    PARTS_OF_SPEECH,
-    penn_tags,
-    tag,
-)
+from litotes.explanation.analyses.parts_of_speech import PARTS_OF_SPEECH, penn_tags, tag
 
 SHORT = {"N": "noun", "P": "pronoun", "V": "verb", ".": "punctuation", "O": "other"}
 

@@ -15,11 +15,7 @@ from litotes.core.errors import UserError
 from litotes.core.values import Task
 from litotes.encoder import pretrained
 from litotes.explanation.analyses.analysis import Analysis
-from litotes.explanation.analyses.faithfulness import (
-    FEWEST,
-    FaithfulnessAnalysis,
-    bootstrap_means,
-)
+from litotes.explanation.analyses.faithfulness import FEWEST, FaithfulnessAnalysis, bootstrap_means
 from litotes.explanation.attribution import (
     METHODS,
     SHARES,

@@ -5,7 +5,7 @@ features of a variety change answers.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
@@ -64,7 +64,7 @@ def analyze(options: argparse.Namespace) -> None:
             )
         if options.out:
             analyzing.write_analysis(found, Path(options.out))
-        say(_notes(found))
+        say(found.notes())
         if options.json:
             print_json(found.as_json())
             return
@@ -101,21 +101,6 @@ def _load_base(
         tuned_from = model.base
     needs_base = any(analysis.needs_base for analysis in analyses.values())
     return pretrained.load(tuned_from).encoder if tuned_from and needs_base else None
-
-
-def _notes(found: analyzing.CorpusAnalysis) -> Iterator[str]:
-    for name, why in found.left_out.items():
-        yield f"{name} was left out: it {why}."
-    if found.n_truncated:
-        yield (
-            f"{found.n_truncated} of {found.n_texts} texts are longer than the model reads; their"
-            " ends were not looked at."
-        )
-    if found.n_unreadable:
-        yield (
-            f"{found.n_unreadable} of {found.n_texts} texts are unreadable: the model knows no part"
-            " of them."
-        )
 
 
 FLIPS = """\

@@ -281,16 +281,16 @@ def faithfulness(
     one first}.
     """
     counts = [n_words(share, len(question.read.words)) for share in SHARES]
-    texts: dict[str, list[Pieces]] = {}  # {method: a text for each share, words deleted, then kept}
-    for name, order in orders.items():
-        deleted = [question.without(order[:n]) for n in counts]
-        texts[name] = deleted + [question.without(order[n:]) for n in counts]
+    # {method: for each share a text with these words deleted, and one with them alone}
+    texts = {
+        name: [question.without(part) for n in counts for part in (order[:n], order[n:])]
+        for name, order in orders.items()
+    }
     # methods often agree on what to take away, so each text is asked about once
     answers = _answers(question, {_key(text): text for group in texts.values() for text in group})
     tested = {}
     for name, group in texts.items():
-        curve = [answers[_key(text)] for text in group]
-        going, coming = np.split(np.array(curve), 2)
+        going, coming = np.array([answers[_key(text)] for text in group]).reshape(-1, 2).T
         tested[name] = Faithfulness(
             deletion=Curve(SHARES, tuple(going.tolist())),
             sufficiency=Curve(SHARES, tuple(coming.tolist())),
@@ -303,12 +303,11 @@ def faithfulness(
 def _answers(question: TextQuestion, texts: Mapping[Any, Pieces]) -> dict[Any, float]:
     """How probable the answer is, for each text; of a regression, how near its value."""
     scores = question.scores(list(texts.values()))  # log odds, or values of a regression
+    values = np.exp(-np.logaddexp(0.0, -scores))  # (text,), from log odds
     if question.task.is_regression:
         # the share 0 takes nothing away
         whole = scores[list(texts).index(_key(question.read.pieces))]
         values = whole - np.abs(scores - whole)
-    else:
-        values = np.exp(-np.logaddexp(0.0, -scores))  # (text,), from log odds
     return dict(zip(texts, values.tolist(), strict=True))
 
 

@@ -92,23 +92,21 @@ def _maps_of(
             f"There is no map of layer {layer}: choose one from 0 to {n_layers - 1}{gone}."
         )
     found = explanation.layers[layer]
-    if head is None:
-        places, which = list(range(len(found.heads))), f"mean of {len(found.heads)} attention heads"
-    elif head in found.heads:
-        places, which = [found.heads.index(head)], f"attention head {head + 1}"
-    else:
+    places = [place for place, one in enumerate(found.heads) if head in (None, one)]
+    if not places:
         raise UserError(
             f"Layer {layer} did not use attention head {head} for this text. Choose one of"
             f" {', '.join(map(str, found.heads))}."
         )
-    maps = {"standard": found.standard, "effective": found.effective}
+    which = (
+        f"mean of {len(places)} attention heads" if head is None else f"attention head {head + 1}"
+    )
     nulls = [found.n_null[place] for place in places]
-    low, high = min(nulls), max(nulls)
-    n_null = f"{low}" if low == high else f"{low} to {high}"
-    lost = f"null space: {n_null} of {len(found.origin)}"
-    if not high:
-        del maps["effective"]
-        lost = "standard and effective attention are the same"
+    n_null = " to ".join(str(n) for n in sorted({min(nulls), max(nulls)}))
+    maps, lost = {"standard": found.standard}, "standard and effective attention are the same"
+    if any(nulls):
+        maps["effective"] = found.effective
+        lost = f"null space: {n_null} of {len(found.origin)}"
     means = {name: one[places].mean(0).float().cpu().numpy() for name, one in maps.items()}
     return means, f"layer {layer + 1}, {which}; {lost}"
 

@@ -13,7 +13,7 @@ from typing import Any
 from litotes.core.errors import UserError
 from litotes.core.figures import save_figure
 from litotes.core.machine import choose_device, trim_malloc
-from litotes.core.pages import render
+from litotes.core.pages import render, render_paragraphs
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.storage import write_json, write_text
 from litotes.core.values import Example
@@ -46,6 +46,10 @@ class CorpusAnalysis:
     left_out: Mapping[str, str]
     facts: Mapping[str, Any]
     seed: int
+
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know of the texts, and which analyses were left out."""
+        return render_paragraphs("explanation/analyses/notes.txt", "notes", analysed=self)
 
     def as_json(self) -> dict[str, Any]:
         return {

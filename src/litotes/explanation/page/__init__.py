@@ -108,10 +108,9 @@ def _limits(explanation: Explanation) -> tuple[float, float]:
     """Of the curves' scale: probabilities share 0 to 1, a regression's values their own range."""
     if explanation.answer.probability is not None:
         return 0.0, 1.0
-    values: list[float] = []
-    for shading in explanation.shadings.values():
-        if found := shading.faithfulness:
-            values += (*found.deletion.values, *found.sufficiency.values)
+    tested = [one.faithfulness for one in explanation.shadings.values() if one.faithfulness]
+    curves = [curve for one in tested for curve in (one.deletion, one.sufficiency)]
+    values = [value for curve in curves for value in curve.values]
     low, high = min(values, default=0.0), max(values, default=0.0)
     return (low, high) if high > low else (low - 1, high + 1)
 
@@ -119,11 +118,10 @@ def _limits(explanation: Explanation) -> tuple[float, float]:
 def _points(curve: Curve, limits: tuple[float, float]) -> str:
     """Of the curve as a line in a small drawing."""
     low, high = limits
-    points = []
-    for share, value in zip(curve.shares, curve.values, strict=True):
-        height = _CURVE_HEIGHT * (1 - (value - low) / (high - low))
-        points.append(f"{_CURVE_WIDTH * share:.1f},{height:.1f}")
-    return " ".join(points)
+    return " ".join(
+        f"{_CURVE_WIDTH * share:.1f},{_CURVE_HEIGHT * (1 - (value - low) / (high - low)):.1f}"
+        for share, value in zip(curve.shares, curve.values, strict=True)
+    )
 
 
 def packed_heads(layer: LayerMaps, n_levels: int) -> Iterator[dict[str, PackedMap]]:
