@@ -18,8 +18,10 @@ from litotes.evaluation.evaluate import (
     compare_models,
     evaluate,
     score_warnings,
+    select_fair_texts,
 )
 from litotes.evaluation.significance import holm
+from litotes.model.folder import text_hash
 from litotes.prediction.predictor import Predictor
 
 
@@ -76,6 +78,25 @@ def test_labels_must_fit_the_model(
     example = Example("tea", {task.name: label})  # type: ignore[dict-item]
     with pytest.raises(UserError, match=message):
         evaluate(predictor, Corpus("other", (example,), {task.name: task}))
+
+
+def test_texts_without_a_split_are_those_that_are_new() -> None:
+    texts = tuple(Example(f"tea {n}", {"mood": "a"}, split="train") for n in range(4))
+    corpus = Corpus("bare", texts, {"mood": Task("mood", ("a", "b"))})
+    hashes = [text_hash(one) for one in texts]
+    new = select_fair_texts(corpus, frozenset(hashes[:1]))
+    assert (new.examples, new.notes[0].split(": ")[1]) == (
+        texts[1:],
+        "the 3 texts that the model was not trained on are used, 1 others are left out.",
+    )
+    all_of_them, unknown = (select_fair_texts(corpus, one) for one in (frozenset(), None))
+    assert all_of_them.notes == ("bare has no split: all of its 4 texts are used.",)
+    assert unknown.notes[0].startswith(f"{all_of_them.notes[0]} Whether the model was trained")
+    with pytest.raises(UserError, match="trained on all 4 texts"):
+        select_fair_texts(corpus, frozenset(hashes))
+    split = replace(corpus, examples=(*texts, replace(texts[0], split="test")))
+    (note,) = select_fair_texts(split, frozenset(hashes[:1])).notes
+    assert note.startswith("WARNING: the model was trained on 1 of these 1 texts")
 
 
 def test_texts_without_a_name_are_not_called_all_of_them(predictor: Predictor) -> None:

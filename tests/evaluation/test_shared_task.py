@@ -175,7 +175,10 @@ def changed(place: int, column: int, value: str) -> Rows:
 
 
 CHANGES: list[tuple[Rows, str]] = [
-    ([GOLD[1], GOLD[0], *GOLD[2:]], r"line 2: other source and text than in .*gold.csv, line 2"),
+    (
+        [GOLD[1], GOLD[0], *GOLD[2:]],
+        r"line 2: other .*gold.csv, line 2\. This is .*gold.csv, line 4",
+    ),
     (GOLD[:2] + GOLD[3:], r"line 5: other source and text than in .*gold.csv, line 5"),
     (GOLD[:-1], r"ends at line 6: .*gold.csv, line 7 and all after it"),
     ([*GOLD, GOLD[0]], r"line 8: .* after the last one"),

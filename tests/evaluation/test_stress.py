@@ -72,7 +72,6 @@ def test_what_flips_every_answer_is_found(corpus: Corpus) -> None:
     assert worst.control.flip_difference is not None
     assert worst.control.flip_difference.value == pytest.approx(1.0)
     assert worst.flips.interval[0] > 0.9
-
     assert rows["isnt-it"].flips.value == 0.0
     assert rows["upper-case"].control is None  # nothing is left alone
     # the longer text is less sure, the control is as long as the text
@@ -80,7 +79,7 @@ def test_what_flips_every_answer_is_found(corpus: Corpus) -> None:
     assert rows["isnt-it"].change_difference is not None
     assert rows["isnt-it"].change_difference.value == pytest.approx(-0.010, abs=1e-6)
     assert [line for line in findings(result) if "would-will" in line]
-    # Holm over two tests of two rewrites: those that cannot be smaller are multiplied by 3 or 4
+    # Holm over the two tests of two rewrites
     tests = [one for row in rows.values() for one in (row.flip_difference, row.change_difference)]
     p = sorted(one.p for one in tests if one is not None)
     assert min(one.adjusted_p for one in tests if one is not None) == pytest.approx(4 * p[0])

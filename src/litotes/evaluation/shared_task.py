@@ -177,12 +177,8 @@ def read_wide(path: Path, *, needs: Collection[str]) -> Iterator[Row]:
 def require_same_rows(given: Sequence[Row], wanted: Sequence[Row]) -> None:
     """Refuse rows that are not the wanted ones in their order, naming the first that is wrong."""
     for own, other in zip(given, wanted, strict=False):
-        apart = [name for name in PLACES if own.values[name] != other.values[name]]
-        if apart:
-            raise UserError(
-                f"{_at(own)}: other {' and '.join(apart)} than in {_at(other)}. Rows are paired by"
-                " position: give the same rows in the same order, only with other labels."
-            )
+        if _key(own) != _key(other):
+            raise UserError(_difference(own, other, wanted))
     if len(given) < len(wanted):
         raise UserError(
             f"{given[-1].file} ends at line {given[-1].number}: the row of"
@@ -193,6 +189,17 @@ def require_same_rows(given: Sequence[Row], wanted: Sequence[Row]) -> None:
             f"{_at(given[len(wanted)])}: this row comes after the last one of {wanted[-1].file}."
             " Take it out."
         )
+
+
+def _difference(own: Row, other: Row, wanted: Sequence[Row]) -> str:
+    apart = [name for name in PLACES if own.values[name] != other.values[name]]
+    home = next(
+        (f" This is the row of {_at(row)}." for row in wanted if _key(row) == _key(own)), ""
+    )
+    return (
+        f"{_at(own)}: other {' and '.join(apart)} than in {_at(other)}.{home} Rows are paired by"
+        " position: give the same rows in the same order, only with other labels."
+    )
 
 
 def _key(row: Row) -> tuple[str, ...]:
