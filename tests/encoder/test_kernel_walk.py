@@ -15,10 +15,10 @@ if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
 pytest.importorskip("triton", reason="Triton is not installed: pip install -e .[kernels]")
 
+from tiny_exports import KINDS, PRUNED, encoder_of
 
 from litotes.core.values import Task
 from litotes.encoder.encoder import Encoder
-from litotes.encoder.families import EncoderSpec
 from litotes.encoder.layout import Batch, Layout
 from litotes.kernels import encode as encoding_by
 from litotes.kernels import triton_operations
@@ -43,56 +43,16 @@ LENGTHS = (2, 21, 40)
 
 
 def make_encoder(**options: Any) -> Encoder:
-    torch.manual_seed(3)
-    sizes = {
-        "family": "bert",
-        "n_vocabulary": 50,
-        "width": 48,
-        "n_layers": 3,
-        "n_attention_heads": 2,
-        "inner_width": 64,
-        "n_positions": 66,
-        "n_segments": 2,
-    }
-    encoder = Encoder(EncoderSpec(**(sizes | options))).eval()
-    for block in encoder.blocks:  # sharper attention, so that importance differs
-        block.attention.qkv.weight.data *= 4
-    return encoder.to(DEVICE)
+    return encoder_of(**options).eval().to(DEVICE)
 
 
-KINDS: dict[str, dict[str, Any]] = {
-    "dense": {},
-    "cascade": {"pruning": "cascade"},
-    "heads": {
-        "pruning": "cascade",
-        "pruning_options": {"schedule": "linear", "final": 0.4, "final_heads": 0.5},
-    },
-    "value": {
-        "pruning": "cascade",
-        "pruning_options": {"schedule": "geometric", "final": 0.3, "importance": "value"},
-    },
-    "fuse": {"pruning": "cascade", "pruning_options": {"schedule": "linear", "fuse": True}},
-    "learned": {"pruning": "learned"},
-    "scorer": {"pruning": "learned", "pruning_options": {"importance": "scorer"}},
-    "fuse and restore": {"pruning": "learned", "pruning_options": {"fuse": True}},
-    "entmax": {"weighting": "entmax", "pruning": "cascade"},
+WALKED: dict[str, dict[str, Any]] = PRUNED | {
+    "entmax": {"weighting": "entmax", **PRUNED["authors"]},
     "learned alpha": {"weighting": "entmax", "weighting_options": {"alpha": "learned"}},
     "top_k": {"weighting": "top_k"},
-    "block_top_k": {"weighting": "block_top_k", "pruning": "cascade"},
-    "mpnet": {
-        "family": "mpnet",
-        "n_segments": 0,
-        "first_position": 2,
-        "n_relative_buckets": 8,
-        "pruning": "learned",
-    },
-    "albert": {
-        "family": "albert",
-        "embedding_width": 32,
-        "has_projection": True,
-        "n_layer_groups": 1,
-        "activation": "gelu_new",
-    },
+    "block_top_k": {"weighting": "block_top_k", **PRUNED["authors"]},
+    "mpnet": KINDS["mpnet"] | PRUNED["restored"],
+    "albert": KINDS["albert"],
 }
 
 
@@ -117,10 +77,10 @@ def walk_in_bucket(encoder: Encoder, batch: Batch) -> torch.Tensor:
     return walked.hidden[: int(walked.layout.bounds[len(LENGTHS)])]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", WALKED)
 def test_walks_as_the_encoder_does(kind: str) -> None:
     """In a bucket, and batch by batch for heads that read the first piece alone."""
-    encoder, batch = make_encoder(**KINDS[kind]), make_batch()
+    encoder, batch = make_encoder(**WALKED[kind]), make_batch()
     assert has_kernels(encoder)
     with torch.inference_mode():
         whole, expected = encoder(batch), encoder(batch, firsts_only=True)
@@ -148,19 +108,19 @@ def test_rows_are_gathered_early_or_late(
 ) -> None:
     for name, limit in limits.items():
         monkeypatch.setattr(triton_operations, name, limit)
-    encoder, batch = make_encoder(**KINDS["value"]), make_batch()
+    encoder, batch = make_encoder(**WALKED["value"]), make_batch()
     with torch.inference_mode():
         expected = encoder(batch).hidden
     hidden = walk_in_bucket(encoder, batch)
     torch.testing.assert_close(hidden, expected, atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("kind", ["dense", "scorer", "fuse and restore", "learned alpha", "mpnet"])
+@pytest.mark.parametrize("kind", ["none", "scorer", "fused and restored", "learned alpha", "mpnet"])
 def test_gradients_are_the_encoders(kind: str) -> None:
     """Without dropout, which each way draws for itself."""
-    encoder, batch = make_encoder(**KINDS[kind], dropout=0.0, attention_dropout=0.0), make_batch()
+    encoder, batch = make_encoder(**WALKED[kind], dropout=0.0, attention_dropout=0.0), make_batch()
     encoder.train()
-    pull = torch.randn(sum(LENGTHS), 48, generator=torch.Generator().manual_seed(2)).to(DEVICE)
+    pull = torch.randn(sum(LENGTHS), 32, generator=torch.Generator().manual_seed(2)).to(DEVICE)
     gradients = []
     for hidden in (
         encoder(batch).hidden,
@@ -200,7 +160,7 @@ def test_newer_layers_are_left_to_the_encoder_itself(choice: dict[str, Any]) -> 
 
 def test_affinities_are_halves_where_autocast_makes_them() -> None:
     """The gradient of a bias by distance looks at whole rows, which are not."""
-    encoder, biased = make_encoder(**KINDS["dense"]), make_encoder(**KINDS["mpnet"])
+    encoder, biased = make_encoder(), make_encoder(**WALKED["mpnet"])
     assert not route_options(encoder, firsts_only=False, trains=True).halves
     with torch.autocast(DEVICE.type, torch.bfloat16):
         assert route_options(encoder, firsts_only=False, trains=True).halves

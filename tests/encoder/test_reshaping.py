@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+import tiny_exports
 import torch
+from tiny_exports import KINDS
 
 from litotes.core.errors import UserError
 from litotes.encoder import pretrained
@@ -30,39 +33,12 @@ from litotes.encoder.reshaping import (
 )
 from litotes.encoder.tokenizer import Pieces
 
-SIZES = {
-    "n_vocabulary": 40,
-    "width": 32,
-    "n_layers": 3,
-    "n_attention_heads": 4,
-    "inner_width": 40,
-    "n_positions": 64,
-}
 KEPT = ((0, 1, 2, 3), (2,), (0, 3))
-FAMILIES: dict[str, dict[str, object]] = {
-    "bert": {"n_segments": 2},
-    "mpnet": {"n_relative_buckets": 8, "first_position": 2},
-    "deberta-v2": {"position_terms": ("c2p", "p2c"), "farthest": 6},
-    "modernbert": {
-        "has_positions": False,
-        "rotary_base": 100.0,
-        "local_rotary_base": 20.0,
-        "window": 4,
-        "global_every": 2,
-        "norm_first": True,
-        "is_gated": True,
-        "attention_bias": False,
-    },
-}
+FAMILIES = ("bert", "mpnet", "deberta-v2", "modernbert")
 
 
-def encoder_of(family: str = "bert", **choices: object) -> Encoder:
-    torch.manual_seed(0)
-    encoder = Encoder(replace(EncoderSpec(family, **SIZES, **FAMILIES[family]), **choices))
-    for parameter in encoder.parameters():
-        if parameter.ndim > 1:
-            torch.nn.init.normal_(parameter, std=0.3)
-    return encoder.eval()
+def encoder_of(family: str = "bert", **choices: Any) -> Encoder:
+    return tiny_exports.encoder_of(**KINDS[family] | choices).eval()
 
 
 def some_texts() -> Batch:
@@ -71,7 +47,7 @@ def some_texts() -> Batch:
     return pack([Pieces(text, [0] * len(text), False) for text in texts])
 
 
-@pytest.mark.parametrize("family", sorted(FAMILIES))
+@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(
     "choices", [{}, {"weighting": "entmax", "weighting_options": {"alpha": "learned"}}]
 )
@@ -91,7 +67,7 @@ def test_compacted_equals_the_other_heads_set_to_zero(
     assert [block.attention.qkv.weight.shape[0] for block in small.blocks] == [96, 24, 48]
 
 
-@pytest.mark.parametrize("family", sorted(FAMILIES))
+@pytest.mark.parametrize("family", FAMILIES)
 def test_compacted_weights_are_saved_and_can_lose_more_heads_later(family: str) -> None:
     whole, batch = encoder_of(family), some_texts()
     small = keep_heads(whole, KEPT)

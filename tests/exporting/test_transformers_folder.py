@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_exports import SARCASM, SENTIMENT
+from tiny_exports import KINDS, SARCASM, SENTIMENT, SPEC
 from tiny_models import model_of
-from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from litotes.cli.main import main
 from litotes.core.errors import UserError
 from litotes.core.values import Task
 from litotes.encoder.encoder import Encoder
-from litotes.encoder.families import FAMILIES, spec_from_config
+from litotes.encoder.families import FAMILIES
 from litotes.encoder.pretrained import Pretrained
 from litotes.exporting.transformers_folder import export_to_transformers
 from litotes.model.calibration import Calibration
@@ -30,34 +30,14 @@ from litotes.model.runtime import compute_logits
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")
 
 TEXTS = ["great queue, the tea is bad", "a", "it is not the great love of tea, is it? i love it!"]
-SIZES = {
-    "hidden_size": 64,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "intermediate_size": 64,
-}
-MORE: dict[str, dict[str, Any]] = {
-    "roberta": {"type_vocab_size": 1},
-    "xlm-roberta": {"type_vocab_size": 1},
-    "distilbert": {"dim": 64, "n_layers": 2, "n_heads": 4, "hidden_dim": 64},
-    "electra": {"embedding_size": 24},
-    "albert": {"embedding_size": 24, "num_hidden_groups": 2},
-    "deberta-v2": {"relative_attention": True, "pos_att_type": "c2p|p2c", "share_att_key": True},
-    "modernbert": {"pad_token_id": 0, "num_hidden_layers": 4, "local_attention": 6},
-}
 
 
 def model_of_family(tiny: Pretrained, family: str, task: Task = SENTIMENT) -> Model:
     """Random, with states and weights that are large enough to tell mistakes from rounding."""
     torch.manual_seed(0)
-    sizes = {} if family == "distilbert" else SIZES
-    config = AutoConfig.for_model(
-        family,
-        vocab_size=tiny.encoder.spec.n_vocabulary,
-        max_position_embeddings=100,
-        **sizes | MORE.get(family, {}),
-    )
-    encoder = Encoder(spec_from_config(config.to_dict(), "config.json"))
+    sizes = {"n_vocabulary": tiny.encoder.spec.n_vocabulary, "n_positions": 102}
+    padding = {"padding_piece": max(0, KINDS[family].get("first_position", 0) - 1)}
+    encoder = Encoder(replace(SPEC, **KINDS[family] | sizes | padding))
     for name, parameter in encoder.named_parameters():
         is_norm = name.endswith("norm.weight")
         torch.nn.init.normal_(parameter, mean=float(is_norm), std=0.2)
