@@ -540,19 +540,12 @@ class Operations:
     def exp(self, x: Value) -> Value:
         return x.exp()
 
-    def log(self, x: Value) -> Value:
-        return x.log()
-
     def tanh(self, x: Value) -> Value:
         return x.tanh()
 
     def sum(self, x: Value) -> Value:
         """Along the last axis, which stays with one entry."""
         return x.sum(-1, keepdim=True)
-
-    def largest(self, x: Value) -> Value:
-        """The same for the maximum."""
-        return x.amax(-1, keepdim=True)
 
     def where(self, chosen: Value, x: Value | float, otherwise: Value | float) -> Value:
         return torch.where(chosen, x, otherwise)

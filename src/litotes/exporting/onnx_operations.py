@@ -749,17 +749,11 @@ class OnnxOperations(Operations):
     def exp(self, x: Symbol) -> Symbol:
         return self.graph.Exp(x)
 
-    def log(self, x: Symbol) -> Symbol:
-        return self.graph.Log(x)
-
     def tanh(self, x: Symbol) -> Symbol:
         return self.graph.Tanh(x)
 
     def sum(self, x: Symbol) -> Symbol:
         return self.graph.ReduceSum(x, (-1,), keepdims=1)
-
-    def largest(self, x: Symbol) -> Symbol:
-        return self.graph.ReduceMax(x, (-1,), keepdims=1)
 
     def where(self, chosen: Symbol, x: Any, otherwise: Any) -> Symbol:
         """Where all keys are live, something is chosen in every row."""
@@ -774,7 +768,7 @@ class OnnxOperations(Operations):
         return a if isinstance(b, AllLive) else self.graph.And(a, b)
 
     def any(self, x: Symbol) -> Symbol:
-        return self.largest(self.graph.cast(x, np.float32)) > 0.5
+        return self.graph.ReduceMax(self.graph.cast(x, np.float32), (-1,), keepdims=1) > 0.5
 
 
 def _entmax_round(graph: Graph, behind: Symbol, beta: NDArray[np.float64]) -> Graph:
