@@ -86,18 +86,20 @@ class Texts:
     @cached_property
     def _corpus_texts(self) -> list[tuple[str, str]]:
         """The different training texts of the corpora, with their keys."""
+        texts = [
+            (text, example.group)
+            for source in filterfalse(_is_file, self.settings.sources)
+            for example in self._training_texts(source)
+            for text in (example.text, example.pair)
+            if text is not None
+        ]
         found: dict[str, tuple[str, str]] = {}
-        n_texts = 0
-        for source in filterfalse(_is_file, self.settings.sources):
-            for example in self._training_texts(source):
-                for text in filter(None, (example.text, example.pair)):
-                    n_texts += 1
-                    key = text_key(text)
-                    found.setdefault(key, (text, example.group or key))
-        if n_texts > len(found):
+        for text, group in texts:
+            key = text_key(text)
+            found.setdefault(key, (text, group or key))
+        if n_again := len(texts) - len(found):
             self.notes.append(
-                f"{counted(n_texts - len(found), 'text')} of {n_texts:,} are repetitions and were"
-                " left out."
+                f"{counted(n_again, 'text')} of {len(texts):,} are repetitions and were left out."
             )
         return list(found.values())
 

@@ -118,7 +118,7 @@ def score_spans(
 ) -> SpanScores:
     exact = np.array([one == other for one, other in zip(gold, answers, strict=True)], float)
     overlap = np.array([span_overlap(*pair) for pair in zip(gold, answers, strict=True)])
-    draws = draw_texts(len(exact), seed=seed) / max(len(exact), 1)  # (resample, text)
+    draws = draw_texts(len(exact), seed=seed) / len(exact)  # (resample, text)
     return SpanScores(
         task,
         n_texts=len(exact),

@@ -95,16 +95,13 @@ def _words(read: ReadText, *, skip: int = 0) -> tuple[tuple[str, ...], Tensor]:
     """The words in order, special pieces among them, and which pieces from `skip` on are whose,
     (word, piece).
     """
-    words = read.word_of()
-    begins = torch.tensor(
-        [word is None or word != before for before, word in pairwise((-1, *words))]
-    )
-    names = []
-    for place in begins.nonzero().flatten().tolist():
-        word = words[place]
-        names.append(read.written[place] if word is None else read.words[word].written)
-    owners = functional.one_hot(begins[skip:].cumsum(0) - 1).T.float()
-    return tuple(names[skip:]), owners
+    begins, names = [], []
+    for place, (before, word) in enumerate(pairwise((-1, *read.word_of()))):
+        begins.append(word is None or word != before)
+        if begins[-1]:
+            names.append(read.written[place] if word is None else read.words[word].written)
+    owners = torch.tensor(begins)[skip:].cumsum(0) - 1
+    return tuple(names[skip:]), functional.one_hot(owners).T.float()
 
 
 def draw_source_attention(attention: SourceAttention) -> Figure:
