@@ -20,6 +20,7 @@ from litotes.core.errors import UserError
 from litotes.core.values import Prediction
 from litotes.data.tables import Span, column_names, cut_spans, files, find_tables, read_rows
 from litotes.data.tables.files import Start
+from litotes.data.tables.parquet import read_arrow
 from litotes.data.tables.rows import Row
 
 pa = pytest.importorskip("pyarrow")
@@ -156,6 +157,17 @@ def test_row_groups_before_a_span_are_not_read(tmp_path: Path) -> None:
     pq.write_table(pa.table({"text": ["tea"]}), file)
     with pytest.raises(UserError, match="has become shorter"):
         list(Span(str(file), Start(), 10).rows(["text"]))
+
+
+def test_columns_of_parquet_keep_their_types(tmp_path: Path) -> None:
+    """Batches of 256 rows are read, from groups of 100."""
+    ids = pa.array(range(600), pa.int32())
+    pq.write_table(pa.table({"x": ids, "id": ids}), tmp_path / "t.parquet", row_group_size=100)
+    for start, n_rows in ((0, 600), (0, 256), (0, 257), (255, 2), (256, 257), (599, 1), (300, 900)):
+        found = read_arrow(tmp_path / "t.parquet", ["id"], start, n_rows)
+        assert found.column("id") == pa.chunked_array([ids[start : start + n_rows]])
+        rows = read_rows(tmp_path / "t.parquet", needs=["id"], start=Start(row=start))
+        assert [row.values["id"] for row in rows] == [str(n) for n in range(start, 600)]
 
 
 def test_arrays_and_texts_that_are_none(tmp_path: Path) -> None:
