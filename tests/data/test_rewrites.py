@@ -14,7 +14,7 @@ from time import process_time
 import pytest
 
 from litotes.data.rewrites import REWRITES, TOPICS
-from litotes.data.rewrites.control import control_of
+from litotes.data.rewrites.control import control_of, word_distance
 from litotes.data.rewrites.rewrite import COMMON, FEATURES, VARIETIES
 from litotes.data.rewrites.signs import SIGNS, signs_of
 from litotes.data.rewrites.vocabulary import VERBS
@@ -123,6 +123,7 @@ def test_a_control_changes_as_many_words_elsewhere(name: str) -> None:
         assert control_of(text, control) is not None
         words, others = text.split(), control.split()
         n_changed = sum(one != other for one, other in zip(words, others, strict=True))
+        assert word_distance(text, control) == word_distance(text, rewritten) == n_changed
         removed = Counter(plain(text)) - Counter(plain(rewritten))
         added = Counter(plain(rewritten)) - Counter(plain(text))
         assert n_changed > 0

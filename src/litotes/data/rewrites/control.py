@@ -56,6 +56,12 @@ def control_of(text: str, rewritten: str, *, seed: int = 0) -> str | None:
     return _WORD.sub(lambda _: next(new), text)
 
 
+def word_distance(text: str, other: str) -> int:
+    """D: how many words are replaced, added or left out, as the alignment counts them."""
+    edits, _ = _edits(_WORD.findall(text), _WORD.findall(other))
+    return len(edits)
+
+
 def _edits(words: list[str], others: list[str]) -> tuple[list[_Edit], list[int]]:
     """What was changed, and the places of the words that were not."""
     edits: list[_Edit] = []
