@@ -233,6 +233,7 @@ def test_a_file_too_large_to_be_kept_is_hashed_and_mapped(
     assert Predictor.load(folder, device="cpu").predict(["tea"]) == before
     # only from a bundled encoder can steps away from it be taken back: any other is kept whole
     save_model(load_model(folder), folder.parent / "compact", card="", compact=True)
+    assert (folder.parent / "compact" / "config.json").is_file()  # transformers can load it
     assert Predictor.load(folder.parent / "compact", device="cpu").predict(["tea"]) == before
     flip(folder / "model.safetensors", 20_000)
     with pytest.raises(UserError, match=r"model\.safetensors is missing or not the file"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from litotes.cli.main import main
 from litotes.core.errors import UserError
+from litotes.model.checkpoint import load_model
 from litotes.pruning import PruneResult, PruneSettings, plan_pruning
 from litotes.pruning import plan as plans
 from litotes.pruning.choice import TextCounts, best_within
@@ -50,6 +52,14 @@ def test_a_disk_without_room_is_noticed(
     with pytest.raises(UserError, match=r"Pruning needs about .* GB in .*Make room"):
         plan_pruning(trained_folder, "sampler", tmp_path / "new", settings=PruneSettings())
     assert not (tmp_path / "new").exists()
+    # the dense model, its state for a resumed run, and one for each factor, and the controls
+    weights = load_model(trained_folder).classifier.state_dict().values()
+    n_bytes = sum(tensor.nbytes for tensor in weights)
+    for n_models, is_enough in ((4, False), (40, True)):
+        free = n_models * n_bytes
+        monkeypatch.setattr(plans.shutil, "disk_usage", lambda place, n=free: Usage(n, 0, n))
+        with nullcontext() if is_enough else pytest.raises(UserError, match="Make room"):
+            plan_pruning(trained_folder, "sampler", tmp_path / "new", settings=PruneSettings())
 
 
 def test_texts_to_avoid_are_asked_for_where_the_recipe_has_them_elsewhere(

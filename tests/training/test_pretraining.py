@@ -24,7 +24,7 @@ from litotes.data.sources import load
 from litotes.encoder import pretrained
 from litotes.encoder.packing import pack
 from litotes.kernels.encode import encode
-from litotes.training.pretraining.course import draw_curve
+from litotes.training.pretraining.course import MaskedLanguage, draw_curve
 from litotes.training.pretraining.language_model import LanguageModel, load_heads
 from litotes.training.pretraining.masking import MaskedTexts, Reader
 from litotes.training.pretraining.texts import Texts
@@ -95,6 +95,31 @@ def test_a_run_leaves_an_encoder_folder(encoder_folder: Path) -> None:
     assert scores["interval"][0] < scores["perplexity"] < scores["interval"][1]
     assert scores["texts"]["learned_from"] + scores["texts"]["held_out"] == 400
     assert PretrainRecipe.read(encoder_folder / "recipe.json").key() == scores["key"]
+
+
+def test_every_pass_takes_each_block_once_however_often_it_reports(
+    prose: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Reports cut the steps in stretches that begin and end within a pass."""
+    seen: list[list[int]] = []
+    batches = MaskedLanguage.batches
+
+    def watched(self: MaskedLanguage, epoch: int) -> list[list[int]]:
+        found = batches(self, epoch)
+        if epoch == len(seen):  # asked again after a stretch that was taken
+            seen.append([place for batch in found for place in batch])
+        return found
+
+    monkeypatch.setattr(MaskedLanguage, "batches", watched)
+    changes = {"steps": None, "epochs": 2, "reports": 3, "batch_texts": 64}
+    train(recipe_for(prose, training=changes), tmp_path / "encoder")
+    taken = [place for stretch in seen for place in stretch]
+    n_blocks = max(taken) + 1
+    assert len(seen) == 3
+    for number in range(2):
+        one_pass = taken[number * n_blocks : (number + 1) * n_blocks]
+        assert sorted(one_pass) == list(range(n_blocks))
+    assert taken[:n_blocks] != taken[n_blocks:]
 
 
 @pytest.mark.slow
