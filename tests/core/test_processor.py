@@ -51,6 +51,9 @@ def test_what_products_are_computed_with(
         assert re.match(pattern, sentence), sentence
         assert sentence.endswith(".")
         assert sentence.count(".") == 1
+    # stored in 16 bits, computed in 32
+    in_16 = found.describe("int16").replace("int16", "float32").rstrip(".")
+    assert found.describe("float32").startswith(in_16)
 
 
 def test_names_and_features() -> None:

@@ -234,6 +234,26 @@ def test_vocabularies_stand_beside_the_papers(tmp_path: Path) -> None:
     assert (found.published, len(found.words)) == ({}, 1)  # the paper knows no such parts
 
 
+def test_published_rows_that_look_exchanged_are_called_so() -> None:
+    """Both groups of a row fit ours better the other way round, in their worst share."""
+    names = (*NAMES[:3], "en-UK Forum sentiment", NAMES[3])
+    groups = (*["Shop sentiment"] * 2, *["Forum sentiment"] * 2, NAMES[3])
+    matrix = (*[(1.0,) * 5] * 4, (0.4, 0.42, 0.6, 0.58, 1.0))
+    counted = Coverage("pieces", 1, names, groups, (1,) * 5, (1,) * 5, matrix)
+
+    def vocabulary(*printed: float) -> Vocabulary:
+        paper = {(names[4], among): share for among, share in zip(names, printed, strict=False)}
+        return Vocabulary(CoverageSettings(name="Shared", data=[], figure="1"), counted, paper)
+
+    found = vocabulary(0.61, 0.58, 0.41, 0.42)
+    (row,) = found.exchanges()
+    assert (row.of, row.groups) == (names[4], ("Shop sentiment", "Forum sentiment"))
+    assert (row.as_printed, row.exchanged) == (pytest.approx(0.21), pytest.approx(0.01))
+    has(found.words, "look exchanged", "by up to 0.210", "by up to 0.010")
+    for agreeing in ((0.41, 0.42, 0.61, 0.58), (0.9, 0.9, 0.9, 0.9), (0.61, 0.58, 0.41)):
+        assert not list(vocabulary(*agreeing).exchanges())
+
+
 # Confidence
 
 

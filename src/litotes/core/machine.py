@@ -51,7 +51,8 @@ class Processor:
 
     def describe(self, precision: str) -> str:
         """What products of that precision are computed with, as one sentence."""
-        choices = _FACTS[precision].get(self.kind)
+        # weights stored in 16 bits are computed in float32
+        choices = _FACTS["int8" if precision == "int8" else "float32"].get(self.kind)
         if choices is None:
             return f"{precision} with what ONNX Runtime finds: this processor is unknown."
         best = next((choice for choice in choices if choice in self.features), list(choices)[-1])

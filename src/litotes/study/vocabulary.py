@@ -4,12 +4,13 @@ from published shares.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 from litotes.core.pages import render_paragraphs
+from litotes.core.registry import grouped
 from litotes.data.coverage import Coverage, coverage, parts_of, pieces
 from litotes.encoder.pretrained import load_tokenizer
 from litotes.study.plan import CoverageSettings, Study, base_recipe
@@ -24,6 +25,19 @@ Shares = Mapping[tuple[str, str], float]
 """By (of, among)."""
 Groups = tuple[str, str]
 """The group `of` and the group `among`."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A published row whose two groups of columns fit ours better when exchanged.
+
+    as_printed, exchanged: the largest deviation from ours.
+    """
+
+    of: str
+    groups: Groups
+    as_printed: float
+    exchanged: float
 
 
 @dataclass(frozen=True)
@@ -46,6 +60,30 @@ class Vocabulary:
             key = groups[pair[0]], groups[pair[1]]
             found[key] = max(found.get(key, 0.0), abs(self.coverage.share(*pair) - share))
         return found
+
+    def exchanges(self) -> Iterator[Exchange]:
+        """Finds published rows whose two groups of columns fit ours better when exchanged: with
+        less than half of the deviation, in the worst of all shares.
+        """
+        groups = self.groups
+        for of, row in grouped(self.published, lambda pair: pair[0]).items():
+            both = tuple(dict.fromkeys(groups[among] for _, among in row))
+            if len(both) != 2:
+                continue
+            other = {both[0]: both[1], both[1]: both[0]}
+            # the same variety in the other group: en-AU Google sentiment → en-AU Reddit sentiment
+            partners = [(of, one.removesuffix(groups[one]) + other[groups[one]]) for _, one in row]
+            if set(partners) == set(row):
+                ours = [self.coverage.share(*pair) for pair in row]
+                as_printed, exchanged = (
+                    max(
+                        abs(share - self.published[pair])
+                        for share, pair in zip(ours, pairs, strict=True)
+                    )
+                    for pairs in (row, partners)
+                )
+                if exchanged < as_printed / 2:
+                    yield Exchange(of, (both[0], both[1]), as_printed, exchanged)
 
     def extremes(self) -> tuple[tuple[Groups, float], tuple[Groups, float]] | None:
         """The two parts that share most and the two that share fewest, of those of the same task:
