@@ -21,7 +21,7 @@ from litotes.prediction.runtime_choice import choose_runtime
 
 
 def for_kind(options: argparse.Namespace) -> Callable[[argparse.Namespace], None] | None:
-    """What does the work of the command for a model that answers words; None: the command itself,
+    """Finds what does the command's work for a model that answers words; None: the command itself,
     which refuses a model that it cannot work with.
     """
     kind = str(kind_of(options.model))
@@ -69,6 +69,6 @@ def parse_where(parts: Sequence[str]) -> dict[str, list[str]]:
 
 
 def given(options: argparse.Namespace, settings: type[Any]) -> dict[str, Any]:
-    """What the user chose of the fields of a dataclass of settings."""
+    """Collects what the user chose of the fields of a dataclass of settings."""
     found = {field.name: getattr(options, field.name, None) for field in fields(settings)}
     return {name: value for name, value in found.items() if value is not None}

@@ -37,7 +37,7 @@ def list_categories(options: argparse.Namespace) -> None:
 
 
 def _docstrings(place: str, *, with_options: bool = False, name: str = "{}") -> dict[str, str]:
-    """How the docstrings of the entries of tables begin. name: what an entry is called."""
+    """Collects how the docstrings of a table's entries begin. name: what an entry is called."""
     return {
         name.format(key): _first_paragraph(entry, with_options)
         for key, entry in resolve_name(place).items()

@@ -85,8 +85,8 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _computes_for_no_one() -> bool:
-    """Whether texts are computed that no one waits for: Python would, and a second Ctrl-C would end
-    it with a traceback.
+    """Tells whether texts are computed that no one waits for: Python would, and a second Ctrl-C
+    would end it with a traceback.
     """
     from litotes.core.machine import STREAM_THREADS
 
@@ -94,7 +94,7 @@ def _computes_for_no_one() -> bool:
 
 
 def _holds_a_model_only(command: str) -> bool:
-    """Whether nothing is left to do but to take the model down, an eighth of the time that a
+    """Tells whether nothing is left to do but to take the model down, an eighth of the time that a
     first answer takes: everything is written, and there is neither torch nor another process.
     """
     is_light = not {"torch", "ray", "multiprocessing"} & set(sys.modules)

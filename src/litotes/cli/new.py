@@ -41,7 +41,7 @@ def new(options: argparse.Namespace) -> None:
 
 
 def _print(facts: TableFacts, starter: Starter, out: Path) -> None:
-    """What was found, each use of a column and the column, and the commands that come next."""
+    """Prints what was found, each use with its column, and the commands that come next."""
     columns = {"texts": facts.text, "labels": facts.label, "splits": facts.split}
     print_lines(f"{facts.path}, {facts.n_rows} rows")
     for use, column in {**columns, "compare by": facts.compare}.items():

@@ -78,7 +78,7 @@ def excluded(text: str) -> tuple[str, ...]:
 
 
 def folds(text: str) -> int:
-    """How many parts to divide texts into: none, or at least 2."""
+    """Reads how many parts to divide texts into: none, or at least 2."""
     found: int = number(0, 20, kind=int)(text)
     if found == 1:
         raise argparse.ArgumentTypeError("1 fold leaves nothing to train on: give 0, or 2 to 20")

@@ -103,7 +103,7 @@ def _check_options(options: argparse.Namespace) -> None:
 
 
 def _format_of(out: Path, format: str | None, *, is_json: bool) -> str | None:
-    """What the ending of --out says, unless --format says it; both must say the same."""
+    """Takes the format from --format or the ending of --out; both must say the same."""
     ending = out.suffix.lower()
     is_said = is_json or format is not None
     if ending in _PACKED or (ending in _OTHERS and not is_said):
@@ -122,7 +122,7 @@ def _format_of(out: Path, format: str | None, *, is_json: bool) -> str | None:
 
 
 def table_request(options: argparse.Namespace) -> TableRequest:
-    """What the options ask of the table."""
+    """Collects what the options ask of the table."""
     columns = options.columns
     if options.key is not None:
         columns = (options.key, options.column, *([options.pair] if options.pair else []))
@@ -289,7 +289,7 @@ def _read_lines(stream: TextIO, bad_rows: str) -> Iterator[str | BadText]:
 
 
 def line_problem(text: str, place: str) -> str | None:
-    """Why a line is no text."""
+    """Says why a line is no text."""
     if not text.strip():
         return f"{place} is empty: give it a text, or take it out."
     return character_problem([text], place)
@@ -346,7 +346,7 @@ def _block(prediction: Prediction, all_probabilities: bool) -> Iterator[str]:
 
 
 def note_lines(found: Prediction | WordPrediction, *, cut: str) -> Iterator[str]:
-    """What the reader of an answer should know. cut: of one to a text that was not read whole."""
+    """Yields what an answer's reader should know. cut: of one to a text not read whole."""
     no_answer = f"no answer: {found.problem}"
     notes = {cut: found.truncated, UNREADABLE_NOTE: found.unreadable, no_answer: found.problem}
     yield from (f"  ({note})" for note, holds in notes.items() if holds)

@@ -68,7 +68,7 @@ accuracy of the rest: {0.accuracy.value:.3f}
 
 
 def print_set_coverages(rows: Sequence[SetCoverage]) -> None:
-    """How often sets of labels hold the true one."""
+    """Prints how often sets of labels hold the true one."""
     print_rows(LABEL_SETS, rows, title="Labels given by a model that may be unsure")
 
 
@@ -123,7 +123,7 @@ power: {0.power:.2f}
 
 
 def print_gaps(found: Gaps, *, visible: float) -> None:
-    """How groups of texts differ. Recalls are tested too; of those only what is significant is
+    """Prints how groups of texts differ. Recalls are tested too; of those only what is significant is
     printed, the JSON has all. visible: the gap that the power is about.
     """
     print_rows(GROUPS, found.groups, title="Groups of texts")

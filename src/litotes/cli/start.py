@@ -32,7 +32,7 @@ def lean_torch() -> Iterator[None]:
 
 @contextmanager
 def paused_collection() -> Iterator[None]:
-    """What imports make stays: looking for garbage among it only delays the first answer."""
+    """Pauses garbage collection: what imports make stays, and a search delays the answer."""
     was_on = gc.isenabled()
     gc.disable()
     try:

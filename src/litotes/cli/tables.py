@@ -97,7 +97,7 @@ def print_rendered(parts: Iterable[Table | Text], *, soft_wrap: bool = False) ->
 
 
 class _Rendered(StringIO):
-    """What rich would write to stdout, of the same kind; given stdout itself, it would end the
+    """A stand-in for stdout, of the same kind, for rich; given stdout itself, it would end the
     process when the reader has gone.
     """
 
@@ -110,7 +110,7 @@ class _Rendered(StringIO):
 
 
 def draws_figures() -> bool:
-    """Whether figures can be drawn; if not, the user is told."""
+    """Tells whether figures can be drawn; if not, the user is told."""
     if not has_extra("figures"):
         say(["No figure is drawn without matplotlib: `pip install 'litotes[figures]'`."])
     return has_extra("figures")

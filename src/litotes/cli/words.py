@@ -1,4 +1,4 @@
-"""What `train`, `predict`, `evaluate` and `explain` do with a model that answers words."""
+"""`train`, `predict`, `evaluate` and `explain` with a model that answers words."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def explain(options: argparse.Namespace) -> None:
 
 
 def mark_words(options: argparse.Namespace, model: str) -> WordPrediction:
-    """What a model of words finds in the text to explain."""
+    """Marks what a model of words finds in the text to explain."""
     if options.out is not None and Path(options.out).suffix.lower() in (".svg", ".png"):
         raise UserError("Marked words are drawn on a page: end the name of --out in .html.")
     return load_tagger(options, model).predict(options.text)

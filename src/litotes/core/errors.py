@@ -29,7 +29,7 @@ class Stopped(UserError):
 
 
 class ReaderGone(BrokenPipeError):
-    """Whoever read our output has closed it and wants no more, which is not a mistake."""
+    """The reader of our output has closed it and wants no more, which is not a mistake."""
 
 
 def reason_of(error: Exception) -> str:

@@ -100,7 +100,7 @@ def add_legend(picture: Figure, axes: Iterable[Axes], *, n_columns: int) -> None
 
 @dataclass(frozen=True)
 class BarStyle:
-    """How some points are drawn.
+    """The style of some points.
 
     shift: printer's points to the side, for those that would cover one another.
     """
@@ -171,7 +171,7 @@ _LONGEST = 14  # letters of a name in a line, where cells are small
 
 @dataclass(frozen=True)
 class Heatmap:
-    """What one heatmap shows: a number in each cell, and what stands below it in smaller print.
+    """The content of one heatmap: a number in each cell, and what stands below it in small print.
     {(row, column): …}
     """
 

@@ -44,7 +44,7 @@ _N_NAMED = 3  # jobs named as running; more would not fit a line
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one job ended.
+    """The end of one job.
 
     error: one sentence, None when all went well. trace: the traceback of a bug, as opposed to a
     user's mistake.
@@ -142,7 +142,7 @@ class Worker:
             self.pipe.send((work, job))
 
     def read_outcome(self) -> Outcome | None:
-        """How its job went; None while it is not known."""
+        """Reads how its job went; None while it is not known."""
         try:
             outcome: Outcome | None = self.pipe.recv() if self.pipe.poll() else None
         except (EOFError, OSError):  # it is dying; its exit code is known in a moment
@@ -159,7 +159,7 @@ class Worker:
 
 
 def run_worker(pipe: Connection[Any, Any], n_threads: int) -> None:
-    """What a worker process does from its start to its end."""
+    """Runs a worker process from its start to its end."""
     _end_with_parent()
     if sys.platform == "win32":
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # elsewhere it is started with it blocked

@@ -36,7 +36,7 @@ def to_json(content: Any, *, indent: int | None = None) -> str:
 
 
 def from_json(text: str) -> Any:
-    """What a JSON text says; one that is not JSON, or nested too deeply, is a ValueError."""
+    """Parses a JSON text; one that is not JSON, or nested too deeply, is a ValueError."""
     try:
         return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite_float)
     except RecursionError as error:
@@ -81,7 +81,7 @@ def read_small_file(file: Path) -> bytes:
 
 
 def parse_json(content: bytes) -> Any:
-    """What is not JSON is a ValueError."""
+    """Parses JSON in UTF-8; anything else is a ValueError."""
     return from_json(content.decode("utf-8"))
 
 
@@ -107,7 +107,7 @@ Parsed = TypeVar("Parsed")
 
 
 def parse_as(kind: type[Parsed], content: Any) -> Parsed:
-    """What was read from JSON as a value of this type; what does not fit is a ValueError."""
+    """Makes what was read from JSON a value of this type; what does not fit is a ValueError."""
     # importing it takes a moment, which `litotes --help` need not wait for
     from pydantic import TypeAdapter, ValidationError
 

@@ -50,7 +50,7 @@ class Processor:
     features: frozenset[str]
 
     def describe(self, precision: str) -> str:
-        """What products of that precision are computed with, as one sentence."""
+        """Says in one sentence what products of that precision are computed with."""
         # weights stored in 16 bits are computed in float32
         choices = _FACTS["int8" if precision == "int8" else "float32"].get(self.kind)
         if choices is None:
@@ -63,7 +63,7 @@ class Processor:
 
 
 def this_processor() -> Processor:
-    """Of the machine this runs on; what cannot be found out is unknown."""
+    """Identifies this machine's processor; what cannot be found out is unknown."""
     try:
         if sys.platform == "linux":
             return from_cpuinfo(Path("/proc/cpuinfo").read_text("utf-8", errors="replace"))
@@ -113,7 +113,7 @@ def from_sysctl(text: str) -> Processor:
 
 
 def n_cores(*, root: Path = Path("/")) -> int:
-    """How many cores this process may keep busy: those of its affinity mask, or fewer where a
+    """Counts the cores this process may keep busy: those of its affinity mask, or fewer where a
     control group allows fewer (docker --cpus).
 
     A quota of a core and a half is worth two threads. root: where /proc and /sys are found.
@@ -211,8 +211,8 @@ def choose_device(name: str | None) -> torch.device:
 
 
 def is_cpu(name: str | None) -> bool:
-    """Whether `choose_device` would take the CPU; torch, which takes seconds to import, is asked
-    only where there might be another.
+    """Tells whether `choose_device` would take the CPU; torch, which takes seconds to import, is
+    asked only where there might be another.
     """
     if name is not None:
         return name == "cpu"
@@ -265,7 +265,7 @@ LIBRARIES = (
 
 
 def machine() -> dict[str, Any]:
-    """What does not change while a machine works; what is unknown or not installed is left out."""
+    """Lists what does not change while a machine works, but nothing unknown or not installed."""
     import torch
 
     processor = this_processor()

@@ -59,7 +59,7 @@ def macro_f1(counts: NDArray[Any], among: NDArray[np.bool_] | None = None) -> Fl
 
 
 def classes_of(counts: Counts) -> NDArray[np.bool_]:
-    """Which classes occur or are predicted. (class,)"""
+    """Tells which classes occur or are predicted. (class,)"""
     return np.asarray(counts.sum(0) + counts.sum(1) > 0)
 
 

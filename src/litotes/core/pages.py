@@ -1,6 +1,6 @@
 """Pages and sentences from templates: jinja2, with what others wrote escaped and nothing fetched.
 
-A template stands beside the code that fills it and is asked for by its path in the package:
+A template stands next to the code that fills it and is asked for by its path in the package:
 `render("evaluation/stress.html", result=…)`. A page extends `core/report.html` (head, styles,
 abstract, contents); `core/parts.html` has tables, lists and figures. What a name in a template does
 not find is an error, never an empty place.

@@ -67,7 +67,7 @@ def run_on_ray(
     """Does all jobs on the cluster at `address` and gives each outcome as it comes; see `run_jobs`.
 
     address: as Ray takes it ("auto", "10.0.0.1:6379", "ray://…"); None is $RAY_ADDRESS or else a
-    cluster of this machine for as long as this lasts, which talks to nobody outside. n_workers: how
+    cluster of this machine for as long as this lasts, which talks to no one outside. n_workers: how
     many jobs at a time; None: as many as there is room for.
     """
     needs = {name: n for name, n in (("CPU", n_cpus_per_job), ("GPU", n_gpus_per_job)) if n}
@@ -100,7 +100,7 @@ def run_on_ray(
 
 
 def is_local(address: str | None) -> bool:
-    """Whether the jobs will stay on this machine."""
+    """Tells whether the jobs will stay on this machine."""
     return _resolve_address(address) == _LOCAL
 
 

@@ -96,7 +96,7 @@ def _check_type(entry: Callable[..., object], what: str, option: str, value: obj
 
 
 def _has_exact_type(value: object, hint: Any) -> bool:
-    """Whether the value has exactly this type, as far as that can be seen quickly."""
+    """Tells whether the value has exactly this type, as far as that can be seen quickly."""
     kind, inside = get_origin(hint), get_args(hint)
     if kind is Literal:
         return isinstance(value, str) and value in inside
@@ -121,9 +121,9 @@ _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
 def is_plain_name(name: object) -> bool:
-    """Whether it is made of letters, digits, - and _, with a letter first.
+    """Tells whether it is made of letters, digits, - and _, with a letter first.
 
-    A folder of that name lies where it is expected, whoever chose the name.
+    A folder of that name lies where it is expected, no matter who chose it.
     """
     return isinstance(name, str) and _PLAIN.fullmatch(name) is not None
 
@@ -133,8 +133,8 @@ OUTPUT_COLUMNS = ("text", "pair", "truncated", "unreadable", "problem")
 
 
 def can_name_task(name: str) -> bool:
-    """Whether a task may have this name, which becomes a folder and a column of answers next to
-    NAME_probability and NAME_probability_LABEL.
+    """Tells whether a task may have this name, which becomes a folder and a column of answers next
+    to NAME_probability and NAME_probability_LABEL.
     """
     is_column = name in OUTPUT_COLUMNS or "_probability" in name
     return is_plain_name(name) and not is_column

@@ -1,11 +1,11 @@
 """Where an output may go, and files that are complete or not there.
 
-missing, or a plain file    replaced in one step: staged beside it, flushed to disk, then renamed
+missing, or a plain file    replaced in one step: staged next to it, flushed to disk, then renamed
 a link to either            its target is replaced; the link stays a link
 a pipe, a character device  written to as a stream; nothing is replaced, nothing resumes
 anything else               refused
 
-Files are staged in a folder of a random name that nobody else may enter. A folder carries a
+Files are staged in a folder of a random name that no one else may enter. A folder carries a
 `manifest.json` with the sha256 of every file, so that a reader can tell a complete folder from what
 a crash left. A folder that is written for hours is locked meanwhile, so that a second process
 cannot write into it as well.
@@ -37,14 +37,14 @@ _CHOOSE = "Choose another --out."
 
 @dataclass(frozen=True)
 class Target:
-    """Where the content of a file goes. path: without links, unless it is a stream."""
+    """The place where the content of a file goes. path: without links, unless it is a stream."""
 
     path: Path
     is_stream: bool = False
 
 
 def find_target(path: Path) -> Target:
-    """Where to write what the user wants at `path`; refuses what must not be replaced."""
+    """Finds where to write what the user wants at `path`; refuses what must not be replaced."""
     try:
         found = path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -162,7 +162,7 @@ NO_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 @contextmanager
 def staging_folder(parent: Path) -> Iterator[Path]:
-    """A new folder beside the target, on the same file system, that nobody else may enter."""
+    """Makes a folder next to the target, on the same file system, that no one else may enter."""
     # made with mode 0700, and never where something is already
     folder = Path(mkdtemp(prefix=STAGED, dir=parent))
     try:
@@ -172,7 +172,7 @@ def staging_folder(parent: Path) -> Iterator[Path]:
 
 
 def write_staged(file: Path, content: bytes) -> None:
-    """Writes a new file to disk; until it is whole, nobody else may read it."""
+    """Writes a new file to disk; until it is whole, no one else may read it."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINKS
     with open(os.open(file, flags, 0o666), "wb") as stream:
         usual = stat.S_IMODE(os.fstat(stream.fileno()).st_mode)
@@ -190,7 +190,7 @@ def _set_mode(descriptor: int, mode: int) -> None:
 
 
 def clear_staged(parent: Path, *, below: bool = False) -> None:
-    """Removes what an earlier crash left half-written in a folder where nobody else is writing.
+    """Removes what an earlier crash left half-written in a folder where no one else is writing.
 
     below: in the folders inside it as well.
     """
@@ -243,7 +243,7 @@ def write_json(file: Path, content: Any) -> None:
 
 
 def json_bytes(content: Any) -> bytes:
-    """What `write_json` writes."""
+    """Encodes content as `write_json` writes it."""
     return (to_json(content, indent=2) + "\n").encode()
 
 
@@ -266,7 +266,7 @@ def write_folder(folder: Path, fill: Callable[[Path], None]) -> None:
 
 
 def is_complete(folder: Path) -> bool:
-    """Whether every file of the manifest is there with the content it was written with."""
+    """Tells whether every file of the manifest is there with the content it was written with."""
     try:
         stated = load_json(folder / MANIFEST)
         if any(Path(name).name != name for name in stated):  # a file elsewhere

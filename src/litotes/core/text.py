@@ -49,7 +49,7 @@ def guard_formula(cell: str) -> str:
 
 
 def is_utf8(text: str) -> bool:
-    """Whether the text can be written as UTF-8.
+    """Tells whether the text can be written as UTF-8.
 
     Python spells the bytes of a file's name that are not UTF-8 as lone surrogates.
     """

@@ -60,7 +60,7 @@ class Task:
 
     @property
     def is_choice(self) -> bool:
-        """Whether it is answered with exactly one of its labels."""
+        """True if it is answered with exactly one of its labels."""
         return bool(self.labels) and not self.multi_label
 
     @property
@@ -121,7 +121,7 @@ class Answer:
 
     @property
     def unsure(self) -> str | None:
-        """Why the label should not be relied on; None: it is the only one in `labels`, or the
+        """The reason not to rely on the label; None: it is the only one in `labels`, or the
         model has not been calibrated to say.
         """
         return why_unsure(self.labels)
@@ -284,7 +284,7 @@ class WordPrediction:
 
     @property
     def span(self) -> Stretch | None:
-        """Of a model of spans, the stretch it found."""
+        """The stretch that a model of spans found."""
         return self.stretches[0] if self.kind == "span" and self.stretches else None
 
     @property
@@ -292,7 +292,7 @@ class WordPrediction:
         return tuple(word.label for word in self.words)
 
     def marks(self) -> tuple[Mark, ...]:
-        """What is to be seen in the text: its span or entities; of two labels, or of O and others,
+        """Selects what is marked in the text: its span or entities; of two labels, or O and others,
         the words that do not have the first; of any other labels every word.
         """
         if self.stretches:

@@ -159,7 +159,7 @@ LONG = 384
 
 @dataclass(frozen=True)
 class Length:
-    """How long the texts of a cell are, in words."""
+    """The length of the texts of a cell, in words."""
 
     cell: Cell
     n: int
@@ -209,7 +209,7 @@ def long_texts(keyed: KeyedCorpus) -> Iterator[Finding]:
 
 
 def lengths(corpus: Corpus) -> tuple[Length, ...]:
-    """How long the texts are, for each cell."""
+    """Measures the lengths of texts, for each cell."""
     words: dict[Cell, list[int]] = defaultdict(list)
     for example in corpus:
         words[cell_of(example)].append(n_words(example))

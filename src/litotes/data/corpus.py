@@ -56,7 +56,7 @@ def name_along(example: Example, axis: Axis) -> str:
 
 
 class ColumnNames:
-    """What the columns of a table over these examples are called: as `name_along`, but that texts
+    """The names of columns of a table over these examples: as `name_along`, but that texts
     without a name among others are not called all of them.
     """
 
@@ -73,7 +73,7 @@ class ColumnNames:
 
 
 def text_key(text: str) -> str:
-    """What makes two texts the same: compatibility forms, case and white space do not count."""
+    """Normalizes a text to compare it: compatibility forms, case and white space do not count."""
     folded = normalize("NFKC", text).casefold()
     return " ".join(normalize("NFKC", folded).split())  # folding case can undo the normal form
 
@@ -85,8 +85,8 @@ def example_key(example: Example) -> str:
 
 
 def leak_key(example: Example) -> str:
-    """What must not be on both sides of a split: as `example_key`, but that a pair is the same the
-    other way round. Paraphrases and questions that ask the same come in either order.
+    """Returns what must not be on both sides of a split: as `example_key`, but that a pair is the
+    same the other way round. Paraphrases and questions that ask the same come in either order.
     """
     return "\n".join(sorted(example_key(example).split("\n")))
 
@@ -168,7 +168,7 @@ def blocks_of(
 
 
 def ties_of(example: Example) -> Iterator[tuple[str, str]]:
-    """What an example shares with all that must be on its side."""
+    """Yields what an example shares with all that must be on its side."""
     # stricter than `leak_key`: of a pair, even the first text alone stays on one side
     yield "text", text_key(example.text)
     if example.pair is not None:
@@ -238,7 +238,7 @@ def choose(blocks: Sequence[Block], *, share: float, start: float) -> list[Block
 
 
 def block_order(block: Block) -> tuple[str, int, float]:
-    """What blocks are sorted by before some are chosen, or all are dealt."""
+    """Returns what blocks are sorted by before some are chosen, or all are dealt."""
     return block.stratum, len(block.members), block.order
 
 
@@ -252,7 +252,7 @@ Words = str | Collection[str] | None
 
 @dataclass(frozen=True)
 class Count:
-    """How many examples of a cell and split have a label; None for a task answered by a number."""
+    """The count of examples of a cell and split with a label; None: a task answered by a number."""
 
     cell: Cell
     split: str
@@ -433,7 +433,7 @@ class Corpus:
         return replace(self, examples=tuple(examples)), n_gains
 
     def counts(self) -> tuple[Count, ...]:
-        """How often each label occurs, by cell, split and task."""
+        """Counts each label, by cell, split and task."""
         found: Counter[tuple[Cell, str, str, str | None]] = Counter()
         for example in self:
             for task, label in example.labels.items():
@@ -446,7 +446,7 @@ class Corpus:
         return sha256(b"".join(sorted(map(digest, self)))).hexdigest()
 
     def _repr_html_(self) -> str:
-        """How often each label occurs, as notebooks show it."""
+        """Renders how often each label occurs, for notebooks."""
         rows = [
             ((str(one.cell), one.split, one.task, one.label or "a number"), [f"{one.n:,}"])
             for one in self.counts()
@@ -528,7 +528,7 @@ def _relabel(example: Example, words: Mapping[str, Mapping[str, str]]) -> Exampl
 
 
 def _counted_words(label: Label) -> tuple[str | None, ...]:
-    """What a label counts as: a number as None, several labels as each of them."""
+    """Lists what a label counts as: a number as None, several labels as each of them."""
     if isinstance(label, tuple):
         return label
     return (label if isinstance(label, str) else None,)
@@ -564,7 +564,7 @@ SPELLINGS = {
 
 
 def unknown_labels(task: Task) -> tuple[str, ...]:
-    """The labels of sentiment or sarcasm that stand beside known ones and are not known.
+    """The labels of sentiment or sarcasm that stand next to known ones and are not known.
 
     A task that has none of the known labels has words of its own, which is no mistake.
     """

@@ -47,7 +47,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Unit:
-    """What is counted in texts: its name in the plural, and how texts are split into it."""
+    """A unit counted in texts: its name in the plural, and how texts are split into it."""
 
     name: str
     split: Callable[[Sequence[str]], Iterable[Sequence[str]]]
@@ -55,7 +55,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Coverage:
-    """How many of the most frequent pieces of each part (row) are as frequent in each (column).
+    """The share of each part's most frequent pieces (row) that are as frequent in each (column).
 
     matrix: the shares. n_different: how many different pieces each part has; where these are fewer
     than `top`, all of them count.

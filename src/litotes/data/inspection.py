@@ -41,7 +41,7 @@ store brand product domain market year
 
 @dataclass
 class ColumnFacts:
-    """What a column holds, as far as it was read."""
+    """The content of a column, as far as it was read."""
 
     name: str
     n_rows: int = 0
@@ -97,7 +97,7 @@ class ColumnFacts:
 
 @dataclass(frozen=True)
 class TableFacts:
-    """What a table seems to hold; None: no such column.
+    """The apparent content of a table; None: no such column.
 
     n_rows: as far as it was read (MAX_ROWS). ids: columns that tell rows apart.
     """
@@ -112,7 +112,7 @@ class TableFacts:
 
     @property
     def is_number(self) -> bool:
-        """Whether the label is a number to predict rather than a class."""
+        """True if the label is a number to predict rather than a class."""
         return not self.label.are_few and self.label.are_numbers
 
 

@@ -8,8 +8,8 @@ pos, 0 (sentiment, sarcasm)  positive, negative   where the known spellings are 
 A cell may hold several labels of one text, with a sign between them:
 
 angry|sad      both
-none           nobody gave the text any of the labels
-(empty)        nobody has said: the text has no label for this task
+none           no one gave the text any of the labels
+(empty)        no one has said: the text has no label for this task
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def annotator_kappa(corpus: str, task: str, variety: str) -> float | None:
 
 @dataclass(frozen=True)
 class LabelWords:
-    """How a column of labels is read: the task, the label that each word stands for, and notes."""
+    """The reading of a column of labels: the task, the label each word stands for, and notes."""
 
     task: Task
     meanings: Mapping[str, str]

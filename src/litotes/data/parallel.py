@@ -28,7 +28,7 @@ class Pair:
 
     @property
     def key(self) -> str:
-        """What makes two source texts the same."""
+        """The key that equal source texts share."""
         return text_key(self.source)
 
 
@@ -123,7 +123,7 @@ PARTS = {"train": "train.csv", "dev": "dev.csv", "test": "test.csv"}
 
 @dataclass(frozen=True)
 class Interpreted:
-    """What one person made of a tweet. part: of `PARTS`."""
+    """One person's reading of a tweet. part: of `PARTS`."""
 
     part: str
     tweet: str
@@ -131,7 +131,7 @@ class Interpreted:
 
     @property
     def key(self) -> str:
-        """What makes two tweets the same."""
+        """The key that equal tweets share."""
         return text_key(self.tweet)
 
 
@@ -179,7 +179,7 @@ def _read_sign(folder: Path, options: Mapping[str, str]) -> ParallelTexts:
 
 
 def _as_they_are(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
-    """What people say was meant is meant: it becomes itself, unless it is itself a tweet."""
+    """Pairs what people say was meant with itself, unless it is itself a tweet."""
     tweets = {pair.key for pair in pairs}
     meant = {text_key(target): target for pair in pairs for target in pair.targets}
     return tuple(Pair(text, (text,)) for key, text in meant.items() if key not in tweets)

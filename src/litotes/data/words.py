@@ -46,12 +46,12 @@ class WordExample:
 
     @property
     def text(self) -> str:
-        """What a model reads: the words with a blank between them."""
+        """The text that a model reads: the words with a blank between them."""
         return " ".join(self.words)
 
     @property
     def key(self) -> str:
-        """What makes two texts the same."""
+        """The key that equal texts share."""
         return text_key(self.text)
 
 
@@ -110,7 +110,7 @@ class WordCorpus:
         return self._with(kept), self._with(held)
 
     def without_leaks(self) -> tuple[WordCorpus, int]:
-        """The corpus less training texts that also sit in another split, and how many they are."""
+        """Drops training texts that also sit in another split, and counts them."""
         others = {one.key for one in self if one.split != "train"}
         kept = [one for one in self if one.split != "train" or one.key not in others]
         return self._with(kept), len(self) - len(kept)
@@ -225,7 +225,7 @@ class Entity:
 
 
 def is_bio(labels: Sequence[str]) -> bool:
-    """Whether these labels write entities: O, and others that begin with B- or I-."""
+    """Tells whether these labels write entities: O, and others that begin with B- or I-."""
     others = [label for label in labels if label != OUTSIDE]
     return bool(others) and all(label[:2] in ("B-", "I-") and label[2:] for label in others)
 
@@ -474,7 +474,7 @@ def changed_words(words: Sequence[str], meant: Sequence[str]) -> list[int]:
 
 
 def longest_stretch(tags: Sequence[str], wanted: str) -> Span | None:
-    """Of the stretches of words that all have this tag, the longest; None: no word has it."""
+    """Finds the longest stretch of words that all have this tag; None: no word has it."""
     places = enumerate(tags)
     groups = [[place for place, _ in group] for _, group in groupby(places, itemgetter(1))]
     own = [group for group in groups if tags[group[0]] == wanted]

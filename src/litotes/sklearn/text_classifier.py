@@ -191,7 +191,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
 
 
 def check_texts(texts: Iterable[str]) -> list[str]:
-    """The texts as a list; a sentence for whoever passes one text, a table or something else."""
+    """Lists the texts; an error for anyone who passes one text, a table or something else."""
     if isinstance(texts, str):
         raise UserError("One text was given where a list of texts is needed: write [text].")
     found = list(texts)

@@ -155,7 +155,7 @@ def _weights(shared: Sequence[Gradients], n_tasks: int, step: int) -> Sequence[f
 
 
 def inner_product(rows: Sequence[Gradients], i: int, j: int) -> float | Tensor:
-    """Of the gradients of tasks i and j over all given parameters."""
+    """Returns the inner product of the gradients of tasks i and j over all given parameters."""
     pairs = ((row[i], row[j]) for row in rows)
     parts = [
         torch.dot(a.flatten(), b.flatten()) for a, b in pairs if a is not None and b is not None
@@ -164,8 +164,7 @@ def inner_product(rows: Sequence[Gradients], i: int, j: int) -> float | Tensor:
 
 
 def surgery(product: Tensor, *, seed: int) -> Tensor:
-    """How much of each task's gradient the step takes, from their inner products (task, task) →
-    (task,).
+    """Weighs each task's gradient for the step, from their inner products (task, task) → (task,).
 
     With three tasks or more the order in which a gradient meets the others is drawn at random, as
     in the paper.

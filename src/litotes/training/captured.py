@@ -43,7 +43,7 @@ def bucket_size(n_pieces: int) -> int:
 
 
 def can_capture(objective: Objective, classifier: Classifier) -> bool:
-    """Whether steps of this classifier from whole texts are the same work every time."""
+    """Tells whether steps of this classifier from whole texts are the same work every time."""
     pruning = objective.encoder.pruning
     draws_plans = isinstance(pruning, Learned) and pruning.explore > 0
     return (
@@ -188,6 +188,6 @@ class StepBucket:
             walked = walk_route(encoder, TritonOperations(self.route, fused=False, seeds=seeds))
             layout = walked.layout
             logits = classifier.read(Encoding(walked.hidden, layout, layout.positions))
-        # the last row may be that of the pieces of nobody
+        # the last row may be that of padding pieces
         rows = {task: values[:n_texts] for task, values in logits.items()}  # (text, class)
         yield self.steps.task_losses.of_batch(rows, batch=places, own=places)

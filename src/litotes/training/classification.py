@@ -115,7 +115,7 @@ class Classification(Objective):
         return super().take_step(batch, step) if loss is None else loss
 
     def opening(self) -> list[str]:
-        """Which steps a GPU takes one by one because of the settings; why the first one is slow."""
+        """Says which steps a GPU takes one by one due to settings, and why the first is slow."""
         settings = self.settings
         words: list[str] = []
         if settings.recompute_activations and kernels_wanted(self.device):
@@ -263,7 +263,7 @@ class ClassificationCourse(Course):
 def training_notes(
     recipe: Recipe, data: TrainingData, texts: TextSet, best_score: float | None
 ) -> list[str]:
-    """What the user should know about the data and about the choice of the epoch.
+    """Collects what the user should know about the data and about the choice of the epoch.
 
     texts: those learned from.
     """

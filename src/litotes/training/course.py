@@ -38,12 +38,12 @@ FIRST_FILES = {
     "distillation",
     LOCK,
 }
-"""What may stand beside a run that was killed before it wrote its recipe."""
+"""Files that may stand next to a run that was killed before it wrote its recipe."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a finished run leaves behind. models: one, or one per task; none but a folder, where it
+    """The results of a finished run. models: one, or one per task; none but a folder, where it
     is an encoder. scores: those of the test split, as the objective gives them.
     """
 
@@ -85,7 +85,7 @@ class Course(ABC):
 
     @abstractmethod
     def test(self, state: RunState, context: RunContext) -> Run:
-        """What the trained model is worth; nothing is written yet."""
+        """Scores the trained model; writes nothing yet."""
 
     @abstractmethod
     def save(self, run: Run) -> None:
@@ -96,7 +96,7 @@ class Course(ABC):
         """The finished run of a folder, and its key."""
 
     def owns(self, key: str) -> bool:
-        """Whether the run of this key is the very same."""
+        """Tells whether this key is that of the very same run."""
         return key == self.key
 
     def clear(self, folder: Path) -> None:
@@ -125,7 +125,7 @@ class Course(ABC):
     def facts(
         self, state: RunState, data: Mapping[str, Any], notes: Sequence[str]
     ) -> dict[str, Any]:
-        """What a model folder says about its training."""
+        """Collects what a model folder says about its training."""
         return {
             "key": self.key,
             "recipe": self.recipe.model_dump(mode="json"),

@@ -39,7 +39,7 @@ def held_out_score(classifier: Classifier, inputs: Inputs, *, worst_group: bool)
 
 
 def score_name(tasks: Iterable[Task], *, worst_group: bool) -> str:
-    """What `held_out_score` is for these tasks, in words."""
+    """Says in words what `held_out_score` is for these tasks."""
     kinds = {"Pearson's r" if task.is_regression else "macro-F1" for task in tasks}
     name = kinds.pop() if len(kinds) == 1 else "score"
     return f"{name} of the worst group" if worst_group else name

@@ -44,7 +44,7 @@ class Lessons:
         return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
     def notes(self) -> list[str]:
-        """What the user should know about teachers and texts."""
+        """Collects what the user should know about teachers and texts."""
         counted = f"Answers count {self.share:g} of a label."
         notes = [f"{self.about} {counted}"] if self.about else []
         if n := len(self.unlabelled):

@@ -59,14 +59,14 @@ def task_weights(
 
 
 def has_label(targets: Tensor) -> Tensor:
-    """Which texts carry a label. (text,)"""
+    """Tells which texts carry a label. (text,)"""
     if targets.ndim == 2:
         return ~targets.isnan().any(-1)
     return ~targets.isnan() if targets.is_floating_point() else targets != MISSING
 
 
 def text_weights(targets: Tensor, weights: Tensor | None) -> Tensor:
-    """How much each text counts: its class's weight; 0 without a label; 1 for a number. (text,)"""
+    """Weighs each text: by its class's weight; 0 without a label; 1 for a number. (text,)"""
     if weights is None:
         return has_label(targets).float()
     if targets.ndim == 2:
@@ -94,7 +94,7 @@ def text_losses(logits: Tensor, targets: Tensor, weights: Tensor | None) -> Tens
 
 
 def _weights_of_each(targets: Tensor, weights: Tensor) -> Tensor:
-    """How much each answer counts; 0 without a label. weights: (class, answer) → (text, class)"""
+    """Weighs each answer; 0 without a label. weights: (class, answer) → (text, class)"""
     no, yes = weights.unbind(-1)
     return torch.where(targets.isnan(), 0.0, torch.where(targets > 0, yes, no))
 
@@ -164,7 +164,7 @@ GROUP_LOSSES: dict[str, type[MeanLoss]] = {"none": MeanLoss, "group_dro": GroupD
 
 @dataclass(frozen=True)
 class Teacher:
-    """What another model answers to every training text, and how much it counts against the labels.
+    """Another model's answers to every training text, and how much they count against the labels.
 
         l_i = (1 − share) · l_label + share · w_i · T² KL(softmax(t_i / T) ‖ softmax(s_i / T))
 
@@ -185,7 +185,7 @@ class Teacher:
         return torch.full_like(weights, 1 - self.share), self.share * weights, weights
 
     def differences(self, logits: Tensor, wanted: Tensor) -> Tensor:
-        """How far each text's answer is from the teacher's. (text,)"""
+        """Measures how far each text's answer is from the teacher's. (text,)"""
         if logits.shape[-1] == 1:
             return (logits - wanted).square().squeeze(-1)
         student, teacher = ((one / self.temperature).log_softmax(-1) for one in (logits, wanted))
@@ -221,7 +221,7 @@ class SoftAnswers(Teacher):
 class TaskLosses:
     """The losses of a set of texts, whose labels lie on the device.
 
-    Behind the last text stands one more that is nobody's, without label, weight and answer; place
+    Behind the last text stands one more, of padding, without label, weight and answer; place
     −1 is its. teacher: answers to imitate in addition to the labels.
     """
 
@@ -249,7 +249,7 @@ class TaskLosses:
         ).to(device)
 
     def _lay_out(self, task: str, targets: Tensor) -> None:
-        """Keeps what the loss of a task needs of every text, and of nobody."""
+        """Keeps what the loss of a task needs of every text, and of padding."""
         weights = text_weights(targets, self.class_weights.get(task))  # (text,)
         if self.teacher is not None:
             # a text without a label teaches nothing, unless a teacher has an answer to it

@@ -30,7 +30,7 @@ ALONE = Processes()
 
 @dataclass(frozen=True)
 class RunContext:
-    """Where a run takes place: device, folder, processes, and whom to tell how far it is."""
+    """The surroundings of a run: device, folder, processes, and whom to tell how far it is."""
 
     device: torch.device
     folder: Path
@@ -153,7 +153,7 @@ class Objective(ABC):
         return torch.stack(totals).sum()
 
     def judge(self, state: RunState) -> dict[str, float]:
-        """What the history says of the epoch just done, besides its loss.
+        """Judges the epoch just done: what the history says of it besides its loss.
 
         The weights that the run shall end with are kept: here those of the best epoch.
         """
@@ -176,7 +176,7 @@ class Objective(ABC):
 
     @property
     def is_settled(self) -> bool:
-        """Whether every weighting has the form that it will keep."""
+        """True if every weighting has the form that it will keep."""
         return all(attention.weighting.is_settled for attention in self.encoder.attentions)
 
     def epoch_of(self, state: RunState) -> int:
@@ -184,15 +184,15 @@ class Objective(ABC):
         return state.epoch + 1
 
     def milestone(self, state: RunState) -> str:
-        """Where the run stands at the end of an epoch."""
+        """Says where the run stands at the end of an epoch."""
         return f"epoch {state.epoch + 1} of {self.n_epochs}"
 
     def describe(self, line: Mapping[str, Any]) -> str:
-        """What the last line of the history found, in words; nothing where it found nothing."""
+        """Describes what the last line of the history found; empty where it found nothing."""
         return f"held-out {self.score_name} {line['held_out']:.3f}" if "held_out" in line else ""
 
     def opening(self) -> list[str]:
-        """What is to be said before the first step."""
+        """Lists what is to be said before the first step."""
         return []
 
     def autocast(self) -> torch.autocast | nullcontext[None]:

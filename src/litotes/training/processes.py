@@ -90,7 +90,7 @@ def hold_folder(folder: Path, processes: Processes) -> Iterator[None]:
         yield
 
 
-# How many runs work at a time, where nobody says.
+# How many runs work at a time, where no one says.
 #
 # A single run leaves a GPU idle while it reads, tokenizes, launches and writes; others use it
 # then.
@@ -119,7 +119,7 @@ def choose_workers(encoders: Iterable[str], device: str | None) -> int:
 
 
 def bytes_of_run(encoder: str) -> int:
-    """What a run of this encoder may take of a GPU's memory."""
+    """Estimates the GPU memory of a run of this encoder."""
     parameters = pretrained.load(encoder).encoder.parameters()
     n_parameters = sum(parameter.numel() for parameter in parameters)
     return BYTES_PER_PROCESS + BYTES_PER_PARAMETER * n_parameters

@@ -62,7 +62,7 @@ class Table(BaseModel):
 
 
 class RunSettings(Table):
-    """What every `[training]` table has."""
+    """The settings of every `[training]` table."""
 
     epochs: Count = 8
     """passes over the training texts, at most"""
@@ -79,7 +79,7 @@ class RunSettings(Table):
 
 
 class EncoderTraining(RunSettings):
-    """What the `[training]` tables have in which an encoder learns."""
+    """The settings of `[training]` tables in which an encoder learns."""
 
     batch_texts: Count = 16
     """texts a step"""
@@ -100,7 +100,7 @@ class EncoderTraining(RunSettings):
 
 
 class JudgedTraining(EncoderTraining):
-    """What the `[training]` tables have in which held-out texts choose the best epoch."""
+    """The settings of `[training]` tables in which held-out texts choose the best epoch."""
 
     held_out: HeldOut = 0.1
     """share of train kept apart to choose the best epoch; 0: the last epoch is taken"""
@@ -109,7 +109,7 @@ class JudgedTraining(EncoderTraining):
 
 
 class AttentionSettings(Table):
-    """What every `[model]` table has: how attention works, and how much is read."""
+    """The settings of every `[model]` table: how attention works, and how much is read."""
 
     weighting: str = "softmax"
     """how affinities become weights, see `litotes list weightings`"""
@@ -120,7 +120,7 @@ class AttentionSettings(Table):
 
 
 class PrunedSettings(AttentionSettings):
-    """What the `[model]` tables have whose encoder may be pruned."""
+    """The settings of `[model]` tables whose encoder may be pruned."""
 
     encoder: str = "minilm"
     """a name of `litotes encoders list`, a folder, or OWNER/NAME@REVISION"""
@@ -138,7 +138,7 @@ class PrunedSettings(AttentionSettings):
 
 
 class BaseRecipe(Table):
-    """What every recipe has: all that determines a run."""
+    """The base of every recipe: all that determines a run."""
 
     seed: int = Field(0, ge=0, lt=2**32)
     kind: str
@@ -178,7 +178,7 @@ class BaseRecipe(Table):
 
 
 class Where(Table):
-    """Which texts: the `[data.where]` table."""
+    """The `[data.where]` table: which texts."""
 
     variety: Words = None
     source: Words = None

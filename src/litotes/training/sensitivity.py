@@ -23,7 +23,7 @@ BATCH = 32
 
 
 def head_sensitivity(classifier: Classifier, inputs: Inputs, *, n_texts: int = 512) -> Tensor:
-    """How much the model's own answers hang on each attention head. (block, attention_head)
+    """Measures how much the model's own answers hang on each head. (block, attention_head)
 
     The loss is that of the model's own answers taken as true, −log p of the likeliest label (for a
     number: its square), so no labels are needed.

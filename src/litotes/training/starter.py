@@ -93,7 +93,7 @@ def make_starter(facts: TableFacts, out: Path) -> Starter:
 
 
 def _size(facts: TableFacts) -> tuple[int, int, float]:
-    """How many texts there are to learn from, in how many epochs, and how long that takes."""
+    """Estimates how many texts to learn from, in how many epochs, and the minutes they take."""
     n_train = ceil(facts.text.n_filled * (0.9 if facts.split else 0.9 * (1 - TEST_SHARE)))
     pieces = n_train * min(facts.text.words_a_cell * _PIECES_A_WORD + 2, _MAX_PIECES)
     minutes = [pieces * (_FROZEN_MS + n * _EPOCH_MS) / 60_000 for n in range(21)]  # by epochs

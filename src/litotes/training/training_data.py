@@ -55,7 +55,7 @@ class TrainingData:
         return [first.get(example_key(example), example) for example in examples]
 
     def facts(self, *, n_train: int) -> dict[str, Any]:
-        """What a model folder says of the data. n_pairs: of the texts learned from, if any."""
+        """Collects what a model folder says of the data. n_pairs: of texts learned from, if any."""
         facts = {"name": self.whole.name, "sha256": self.whole.fingerprint(), "n_train": n_train}
         n_pairs = sum(example.pair is not None for example in self.train)
         return facts | ({"n_pairs": n_pairs} if n_pairs else {})
@@ -189,7 +189,7 @@ def _with_labels(
 ) -> tuple[Corpus, list[str]]:
     """The corpus with label words replaced, and a sentence for each task about them."""
     for name, task in corpus.tasks.items():
-        # words that are no known label, beside others that are, must be mapped before training
+        # words that are no known label, next to others that are, must be mapped before training
         if set(unknown_labels(task)) - labels.get(name, {}).keys():
             raise UserError(unknown_note(task, corpus.name))
     whole, notes = corpus.map_labels(labels), []

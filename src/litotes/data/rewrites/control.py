@@ -63,7 +63,7 @@ def word_distance(text: str, other: str) -> int:
 
 
 def _edits(words: list[str], others: list[str]) -> tuple[list[_Edit], list[int]]:
-    """What was changed, and the places of the words that were not."""
+    """Finds what was changed, and the places of the words that were not."""
     edits: list[_Edit] = []
     left_alone: list[int] = []
     folded = [[word.casefold() for word in one] for one in (words, others)]

@@ -137,7 +137,7 @@ class Rewrite:
 
     @property
     def title(self) -> str:
-        """What eWAVE calls the feature; our own line where it has none."""
+        """The feature's name in eWAVE; our own line where it has none."""
         return self.about if self.feature is None else FEATURES[self.feature].name
 
     def values(self) -> dict[str, str]:

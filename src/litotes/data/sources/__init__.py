@@ -52,7 +52,7 @@ def load_with_test_part(spec: str) -> Corpus:
 
 
 def _lacks_split(spec: str, corpus: Corpus) -> bool:
-    """Nobody has said which texts are for testing, but could have."""
+    """Tells whether test texts could have been named, but were not."""
     return corpus.splits() == ("train",) and all(
         "test" in SOURCES[_name(part)].options and "test" not in options_of(part)
         for part in _parts(spec)

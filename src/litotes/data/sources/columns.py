@@ -49,7 +49,7 @@ def read_hub(path: Path, options: Mapping[str, str]) -> Corpus:
 
 @dataclass(frozen=True)
 class _Columns:
-    """Which column holds what.
+    """The columns by content.
 
     others: the columns of _OTHER_COLUMNS that there are; labels: one for each task.
     test_share, test_seed: the part to set aside as the test split; 0: none. between: the sign that

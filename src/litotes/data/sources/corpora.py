@@ -41,7 +41,7 @@ def _corpus(name: str, examples: Iterable[Example], *tasks: Task) -> Corpus:
 
 @dataclass(frozen=True)
 class Layout:
-    """Which files, columns and labels a corpus has.
+    """The files, columns and labels of a corpus.
 
     labels: by their spellings; none: the task is a regression. folder: where the files may lie
     inside the folder that is given.

@@ -39,7 +39,7 @@ from litotes.data.tables.rows import (
 
 
 def kind_of(path: Path) -> str:
-    """How a file is read: as .csv, .tsv, .jsonl, .txt or .parquet."""
+    """Tells how a file is read: as .csv, .tsv, .jsonl, .txt or .parquet."""
     kind = Path(path.name.lower().removesuffix(".gz")).suffix
     if kind in DELIMITERS or kind == PLAIN_TEXT:
         return kind
@@ -168,7 +168,7 @@ def cut_spans(path: Path, *, n_rows: int, needs: Collection[str]) -> list[Span]:
 
 
 def _row_starts(path: Path, needs: Collection[str]) -> Iterator[Start]:
-    """Where every row begins."""
+    """Yields where every row begins."""
     kind = kind_of(path)
     if kind == ".parquet":
         with open_parquet(path) as file:

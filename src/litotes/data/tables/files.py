@@ -25,7 +25,7 @@ _REMEDY = "unpack it first and give the plain file"
 
 @dataclass(frozen=True)
 class Start:
-    """Where reading begins: after so many rows; in a file of lines, at this line and byte.
+    """The place to begin reading: after so many rows; in a file of lines, at this line and byte.
 
     offset: the first byte of the line; of what is read, UTF-8 that is not compressed.
     """
@@ -49,7 +49,7 @@ def require_file(path: Path) -> None:
 
 
 def find_files(folder: Path, names: Mapping[str, str]) -> dict[str, Path]:
-    """Of the files in `names`, those that the folder holds, by key.
+    """Finds those of the files in `names` that the folder holds, by key.
 
     A name is a pattern (*, ?) and may have .gz added; where there are both, the plain file is
     taken, and of several the first.
@@ -188,7 +188,7 @@ MAX_RATIO = 50
 FREE_BYTES = 1 << 26
 """What any file may become, however small it is."""
 ROW_BYTES = 100
-"""Counted for every row beside its text; in memory it takes more."""
+"""Counted for every row on top of its text; in memory it takes more."""
 
 
 class UnpackingLimit:

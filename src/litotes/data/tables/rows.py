@@ -35,7 +35,7 @@ class Row:
     """One record of a table: its values by column, as text, and where it stands.
 
     found: the values as they were, where the file has more types than text (JSON, Parquet); also
-    those of columns that nobody needs as text. problem: why the row cannot be used, which whoever
+    those of columns that no one needs as text. problem: why the row cannot be used, as anyone who
     asks for a text, a word or a number of it is told; its values are what could be made out.
     """
 
@@ -47,11 +47,11 @@ class Row:
     problem: str | None = None
 
     def at(self, column: str) -> str:
-        """Where the value of a column stands, for error messages."""
+        """Says where the value of a column stands, for error messages."""
         return f"{self.file}, {self.unit} {self.number}, column {column!r}"
 
     def value(self, column: str) -> object:
-        """What a column holds, of the type it has in the file; None where the row has no such."""
+        """Gets a column's value, of the type it has in the file; None where the row has no such."""
         return self.found.get(column, self.values.get(column))
 
     def text(self, column: str) -> str:
@@ -99,7 +99,7 @@ class Row:
     def translate(
         self, column: str, words: Mapping[str, str] | Collection[str], kind: str = "label"
     ) -> str:
-        """What the word in a column stands for; the keys of `words` are in lower case."""
+        """Finds what the word in a column stands for; the keys of `words` are in lower case."""
         if not isinstance(words, Mapping):  # each stands for itself
             words = {word: word for word in words}
         word = self.word(column)
@@ -138,7 +138,7 @@ def check_characters(text: str, place: str) -> None:
 
 
 def character_problem(fields: Iterable[str], place: str) -> str | None:
-    """What is wrong with the bytes that these fields were read from."""
+    """Says what is wrong with the bytes that these fields were read from."""
     if all(map(_is_storable, fields)):
         return None
     return f"{place} holds a NUL or bytes that are not UTF-8 text. Save it as UTF-8."
@@ -188,7 +188,7 @@ class Record(NamedTuple):
 
 
 def find_delimiter(path: Path, kind: str, needs: Collection[str] = ()) -> str:
-    """What the header separates its columns with: usually what the file's name says; many programs
+    """Finds what separates the header's columns: usually what the file's name says; many programs
     write a .csv with semicolons, tabs or bars.
     """
     usual = DELIMITERS[kind]
@@ -335,7 +335,7 @@ def read_delimited(
 
 
 def read_header(path: Path, record: Record, needs: Collection[str] = ()) -> list[str]:
-    """What a first record calls the columns; the second that is called x is called x.2."""
+    """Reads the columns' names from a first record; the second that is called x is called x.2."""
     place = f"{path}, line {record.first.number}"
     if record.problem is not None:
         raise UserError(record.problem)
@@ -416,7 +416,7 @@ def _contents(path: Path, start: Start) -> Iterator[tuple[int, str, Any]]:
 
 
 def _texts(content: Any, needs: Collection[str], place: str) -> dict[str, str]:
-    """What the columns that are needed hold, as text."""
+    """Reads the columns that are needed, as text."""
     if isinstance(content, UserError):
         raise content
     if not isinstance(content, dict):
@@ -426,7 +426,7 @@ def _texts(content: Any, needs: Collection[str], place: str) -> dict[str, str]:
 
 
 def is_array(path: Path) -> bool:
-    """Whether the file is one array of objects, and not one object a line."""
+    """Tells whether the file is one array of objects, and not one object a line."""
     is_json = path.name.lower().removesuffix(".gz").endswith(".json")
     if not is_json or not path.is_file():  # a pipe cannot be read twice
         return False

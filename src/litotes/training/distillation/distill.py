@@ -1,7 +1,7 @@
 """From teachers to a student: folds, teachers, answers, students, the frontier.
 
 texts → folds that no near-equal texts leave → for each fold teachers trained on the others → their
-answers to the fold, and to texts without labels, less the lean of class weights → a student of
+answers to the fold, and to texts without labels, minus the lean of class weights → a student of
 labels and answers together → the same without teachers, and with fewer layers → macro-F1 with its
 interval against texts a second → model folder, frontier.json, frontier.svg
 
@@ -105,7 +105,7 @@ N_TIMED = 128
 
 
 class ResumableJob(Protocol):
-    """What knows whether it was done before."""
+    """A job that knows whether it was done before."""
 
     def is_done(self) -> bool: ...
 
@@ -206,7 +206,7 @@ def _remove_models(teachers: Iterable[Job]) -> None:
 
 
 def _is_finished(plan: DistillPlan) -> bool:
-    """Whether this very plan was carried out before."""
+    """Tells whether this very plan was carried out before."""
     file, advice = plan.work / FINISHED, "Choose another --out."
     if not file.is_file():
         return False

@@ -107,7 +107,7 @@ class DistillRecipe(Recipe):
 
     @property
     def student(self) -> Recipe:
-        """What the student alone would be trained by."""
+        """The recipe by which the student alone would be trained."""
         return Recipe.of(self.model_dump(exclude={"distill"}), "recipe")
 
     def teacher(self, seed: int) -> Recipe:
@@ -135,13 +135,13 @@ class Shape:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is the named encoder as it is."""
+        """True if it is the named encoder as it is."""
         return self == Shape(self.encoder, max_pieces=self.max_pieces)
 
 
 @dataclass(frozen=True)
 class Matching:
-    """What is imitated, for how long, and which teacher's model folder shows which texts."""
+    """A phase of imitation: of what, how long, and which teacher's folder shows which texts."""
 
     kind: str
     settings: TrainingSettings

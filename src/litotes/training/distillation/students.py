@@ -158,7 +158,7 @@ class Imitation(nn.Module, ABC):
 
     @abstractmethod
     def look(self, encoder: Encoder, batch: Batch) -> list[Tensor]:
-        """What is compared, (piece, …) each."""
+        """Computes what is compared, (piece, …) each."""
 
     @abstractmethod
     def forward(self, student: list[Tensor], teacher: list[Tensor], layout: Layout) -> Tensor:
@@ -192,7 +192,7 @@ class HiddenStates(Imitation):
 
 
 class Relations(Imitation):
-    """How alike the last layer finds the pieces of a text, by the vectors in `parts`."""
+    """The similarity of a text's pieces in the last layer, by the vectors in `parts`."""
 
     parts: tuple[int, ...] = (0, 1, 2)  # queries, keys, values
 

@@ -57,7 +57,7 @@ _FILE = "answers.safetensors"
 
 @dataclass(frozen=True)
 class GivenAnswers:
-    """What a model answered.
+    """The answers of a model.
 
     places: of the texts answered, in `Job.asked` (text,). probabilities: without any lean, {task:
     (text, class)}; a number for a regression. test: its labels (by number) for the test texts of
@@ -87,7 +87,7 @@ def ask(job: Job, watch: Watch) -> None:
 
 
 def _ask_model(model: Model, asked: Sequence[Example], job: Job, watch: Watch) -> dict[str, Tensor]:
-    """What a model holds for likely, for the student's tasks, {answers/task: (text, class)}."""
+    """Asks a model for the probabilities of the student's tasks, {answers/task: (text, class)}."""
     classifier = model.classifier.to(choose_device(job.device))
     inputs = Inputs(make_text_set(asked, (), model.tokenizer), classifier.device)
     logits = all_logits(inputs, classifier, watch=watch, what="answers")
@@ -224,7 +224,7 @@ def move_answer(
 
 
 def lesson_notes(plan: DistillPlan, lessons: Lessons) -> list[str]:
-    """Which texts learn from their label alone."""
+    """Says which texts learn from their label alone."""
     train = plan.data.train
     n_without = {
         task: sum(example_key(one) not in lessons.answers.get(task, {}) for one in train)

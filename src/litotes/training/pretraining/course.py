@@ -236,7 +236,7 @@ class PretrainCourse(Course):
             )
 
     def _choose_tokenizer(self, watch: Watch) -> PieceTokenizer:
-        """That of the encoder, or of another one, or one learned from the texts."""
+        """Takes that of the encoder or of another, or learns one from the texts."""
         scratch = self.recipe.model.scratch
         if scratch is None:
             return self.tokenizer

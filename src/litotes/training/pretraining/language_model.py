@@ -155,7 +155,7 @@ class LanguageModel(nn.Module):
 
     @property
     def architecture(self) -> str:
-        """What `transformers` calls the whole model."""
+        """The name of the whole model in `transformers`."""
         name = FAMILIES[self.encoder.spec.family].architecture.removesuffix("Model")
         return f"{name}For{'PreTraining' if self.next_sentence else 'MaskedLM'}"
 
@@ -222,7 +222,7 @@ def family_tensors(model: LanguageModel) -> dict[str, Tensor]:
 
 
 def _family_names(model: LanguageModel) -> dict[str, dict[str, str]]:
-    """Of each part beside the encoder: the names of its weights, the family's by ours."""
+    """Lists, for each part next to the encoder, the family's names of its weights by ours."""
     names = output_names(model.encoder.spec.family)
     output = _of_layers("heads.output.", dense=names.dense, norm=names.norm)
     parts = {"output layer": output | {"heads.output.bias": names.bias}}

@@ -63,7 +63,7 @@ class MaskedTexts:
 
     @property
     def targets(self) -> Tensor:
-        """What the chosen pieces are. (chosen piece,)"""
+        """The numbers of the chosen pieces. (chosen piece,)"""
         ids, _, _, chosen = self.columns
         return ids[chosen > 0]
 
@@ -105,7 +105,7 @@ class Masker:
         return MaskedTexts(columns, lengths, torch.tensor(follows or [MISSING] * len(texts)))
 
     def _choose(self, ids: Tensor, continues: Tensor, generator: Generator) -> Tensor:
-        """Whether each piece is to be guessed. (piece,)"""
+        """Draws which pieces are to be guessed. (piece,)"""
         unit = torch.arange(len(ids))
         if self.settings.whole_words:
             unit = (1 - continues).cumsum(0) - 1
@@ -113,7 +113,7 @@ class Masker:
         return is_drawn[unit] & ~self.is_special[ids]
 
     def _replacements(self, ids: Tensor, generator: Generator) -> Tensor:
-        """What would stand in place of each piece. (piece,)"""
+        """Draws what would stand in place of each piece. (piece,)"""
         settings = self.settings
         kind = torch.rand(len(ids), generator=generator)
         drawn = torch.randint(len(self.ordinary), (len(ids),), generator=generator)
@@ -173,7 +173,7 @@ class Reader(Masker):
         return (start if middle is None else middle), end
 
     def _cut(self, start: int, end: int, generator: Generator) -> int | None:
-        """Where one of the lines inside begins; None where there is only one."""
+        """Draws where one of the lines inside begins; None where there is only one."""
         first, last = np.searchsorted(self.blocks.cuts, [start + 1, end])
         if first == last:
             return None

@@ -104,7 +104,7 @@ class Texts:
         return list(found.values())
 
     def _training_texts(self, source: str) -> Iterator[Example]:
-        """What is in another split is to test on, and not read."""
+        """Reads training texts; what is in another split is to test on."""
         where = self.settings.where
         corpus, n_leaks = load(source).without_leaks()
         self.notes += corpus.notes
@@ -268,7 +268,7 @@ class Blocks:
         return int(self.lengths.sum())
 
     def span(self, place: int) -> tuple[int, int]:
-        """Where a block begins and ends."""
+        """Returns where a block begins and ends."""
         return int(self.rows[place, 0]), int(self.rows[place, 1])
 
     def hold_out(self, share: float) -> tuple[Blocks, Blocks]:
@@ -289,7 +289,7 @@ class Blocks:
         return replace(self, rows=self.rows[~held]), replace(self, rows=self.rows[held])
 
     def count_pieces(self, n_vocabulary: int) -> Numbers:
-        """How often each piece of the vocabulary occurs. (piece of the vocabulary,)"""
+        """Counts each piece of the vocabulary. (piece of the vocabulary,)"""
         counts = np.zeros(n_vocabulary, dtype=np.int64)
         for first in range(0, len(self), _SPANS_AT_ONCE):
             spans = self.rows[first : first + _SPANS_AT_ONCE, :2].tolist()

@@ -67,7 +67,7 @@ def lengths_of(windows: Sequence[Window]) -> list[int]:
 def make_windows(
     texts: Sequence[Sequence[str]], tokenizer: PieceTokenizer, kind: str
 ) -> list[list[Window]]:
-    """Of each text. A span is looked for in as much of a text as an encoder reads at once."""
+    """Cuts each text. A span is looked for in as much of it as an encoder reads at once."""
     if kind == "span":
         return [[window] for window in read_whole(tokenizer, texts)]
     return read_windows(tokenizer, texts)
@@ -113,7 +113,7 @@ def _span_target(example: WordExample, window: Window) -> Tensor:
 
 @dataclass(frozen=True)
 class TextAnswers:
-    """What is answered about one text.
+    """The answers about one text.
 
     probabilities: of each label for each word, (word, label); None of a span.
     span, probability: of a span.

@@ -94,7 +94,7 @@ class WordObjective(Objective):
 
 
 def total_weight(targets: Tensor, weights: Tensor | None) -> Tensor:
-    """What a sum of losses is to be divided by. weights: of labels; None: each target counts 1."""
+    """Returns the divisor of a sum of losses. weights: of labels; None: each target counts 1."""
     known = targets[targets != MISSING]
     total = known.new_tensor(len(known)).float() if weights is None else weights[known].sum()
     return total.clamp(min=1e-6)
@@ -112,8 +112,8 @@ def span_loss(logits: Tensor, targets: Tensor, texts: Layout) -> Tensor:
 
 
 def held_out_score(recipe: WordRecipe) -> tuple[str, str]:
-    """What epochs are judged by, in words and as a field of the scores: where labels are weighed,
-    rare ones count as much as others.
+    """Names what epochs are judged by, in words and as a field of the scores: where labels are
+    weighed, rare ones count as much as others.
     """
     if recipe.kind == "span":
         return "overlap F1", "overlap_f1"
@@ -121,7 +121,7 @@ def held_out_score(recipe: WordRecipe) -> tuple[str, str]:
 
 
 class WordCourse(Course):
-    """From a `WordRecipe` to a model folder, tested beside the most frequent tag of each word."""
+    """From a `WordRecipe` to a model folder, tested next to the most frequent tag of each word."""
 
     recipe: WordRecipe
 
@@ -211,7 +211,7 @@ class WordCourse(Course):
         return Run(context.folder, (model,), scores, tuple(self.notes))
 
     def _frequent_scores(self, tested: WordCorpus) -> dict[str, Any]:
-        """What each word's most frequent tag in training scores on the test texts."""
+        """Scores each word's most frequent tag in training on the test texts."""
         gold = [one.tags or () for one in tested]
         answers = most_frequent_tags(self._seen(), tested.examples)
         content = score_tags(self.task.name, self.task.labels, gold, answers).as_json()

@@ -139,14 +139,14 @@ def span_overlap(gold: Span | None, answer: Span | None) -> float:
 
 
 def draw_texts(n_texts: int, *, seed: int) -> Floats:
-    """How often each text is in each resample. (resample, text)"""
+    """Draws how often each text is in each resample. (resample, text)"""
     generator = np.random.default_rng(seed)
     counts = generator.multinomial(n_texts, np.full(n_texts, 1 / n_texts), size=N_RESAMPLES)
     return counts.astype(float)
 
 
 def _confusions(labels: Sequence[str], gold: Tags, answers: Tags) -> Counts:
-    """Of each text its words by (gold, answer); the last class is a word without an answer."""
+    """Counts each text's words by (gold, answer); the last class is a word without an answer."""
     number: dict[str | None, int] = {label: place for place, label in enumerate(labels)}
     nothing, by_text = len(labels), []
     for tags, found in zip(gold, answers, strict=True):
@@ -161,7 +161,7 @@ def _accuracy(counts: np.ndarray[Any, Any]) -> Floats:
 
 
 def _counts_of_labels(counts: np.ndarray[Any, Any]) -> list[Any]:
-    """Words found right, found, meant; less "no answer". (…, gold, answer) → (…, label)"""
+    """Counts words right, found, meant, without "no answer". (…, gold, answer) → (…, label)"""
     hits = np.diagonal(counts, axis1=-2, axis2=-1)
     return [part[..., :-1] for part in (hits, counts.sum(-2), counts.sum(-1))]
 
@@ -214,5 +214,5 @@ def _commonest_by_word(seen: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def _commonest(counts: Counter[str]) -> str:
-    """Of equals the first in the alphabet: the same on every machine."""
+    """Picks the most frequent; of equals the alphabet's first, on every machine."""
     return min(counts, key=lambda tag: (-counts[tag], tag))

@@ -29,7 +29,7 @@ _MOST_NUMBERS = 400
 
 @dataclass(frozen=True)
 class SourceAttention:
-    """Which source words each target word was made from.
+    """The source words that each target word was made from.
 
     source, target: the words, with the special pieces in brackets. maps: {kind: (layer,
     attention_head, target word, source word)}; a row of the standard map adds up to 1.

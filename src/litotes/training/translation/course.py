@@ -237,7 +237,7 @@ class TranslationCourse(Course):
 
 
 class Start:
-    """What a run begins with: a tokenizer, and an encoder-decoder of new weights or around an
+    """The start of a run: a tokenizer, and an encoder-decoder of new weights or around an
     encoder that is there. What cannot begin is refused before any text is read.
     """
 
@@ -309,7 +309,7 @@ class Start:
         return encoder
 
     def _shape(self, width: int) -> dict[str, Any]:
-        """What a new encoder and the decoder have in common."""
+        """Collects what a new encoder and the decoder have in common."""
         settings = self.recipe.model
         common = settings.model_dump(include=_COMMON)
         inner = settings.inner_width or 2 * width

@@ -106,7 +106,7 @@ def fix_positions(table: nn.Embedding) -> None:
 
 @dataclass(frozen=True)
 class AttentionTrace:
-    """What an observer is shown of one attention.
+    """The view of one attention that an observer gets.
 
     kind: SELF or ACROSS. weights: (text, attention_head, query, key), with padding at the ends;
     value: (text, attention_head, key, head_width).
@@ -123,7 +123,7 @@ DecoderObserver = Callable[[AttentionTrace], None]
 
 @dataclass(frozen=True)
 class Reading:
-    """Which pieces read, and what they may read. In attention alone they are rows.
+    """The pieces that read, and what they may read. In attention alone they are rows.
 
     queries: texts laid end to end, which are filled up to the longest; or so many texts, each with
     the newest pieces of as many hypotheses. live: the keys that a query may read, (text, 1, query
@@ -188,7 +188,7 @@ class DecoderAttention(nn.Module):
         reading: Reading,
         observer: DecoderObserver | None = None,
     ) -> Tensor:
-        """What each query (query piece, width) gathers from the keys and values that are kept,
+        """Attends from each query (query piece, width) to the keys and values that are kept,
         (text, 2 · attention_head, key piece, head_width). (query piece, width)
         """
         query = reading.split(query.unflatten(-1, (self.n_heads, -1)))
@@ -269,8 +269,8 @@ class DecoderBlock(nn.Module):
 
 @dataclass(frozen=True)
 class Cache:
-    """What a decoder keeps between steps, so that a step computes one piece and not the text so
-    far.
+    """The state that a decoder keeps between steps, so that a step computes one piece and not the
+    text so far.
 
     Rows are hypotheses: those of the first text, then those of the next, the same number for each.
     source: keys and values of each layer, (text, 2 · attention_head, source piece, head_width),
@@ -391,7 +391,7 @@ class EncoderDecoder(nn.Module):
         return self.bias.device
 
     def read(self, batch: Batch, *, observer: Observer | None = None) -> Encoding:
-        """What the encoder makes of the sources."""
+        """Encodes the sources."""
         return encode(self.encoder, batch, observer=observer)
 
     def forward(

@@ -34,7 +34,7 @@ class Score:
 
 @dataclass(frozen=True)
 class TranslationScores(Result):
-    """Of `n` texts."""
+    """The scores of `n` texts."""
 
     bleu: Score
     chrf: Score

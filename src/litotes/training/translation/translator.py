@@ -73,7 +73,7 @@ _MORE = 10
 
 @dataclass(frozen=True)
 class TranslationModel:
-    """An encoder-decoder with its tokenizer. search: how texts are found, where nobody says.
+    """An encoder-decoder with its tokenizer. search: how texts are found, where no one says.
 
     facts: the key of the run, its recipe, and what the texts were.
     """
@@ -276,7 +276,7 @@ class _Beams:
 
 @dataclass(frozen=True, repr=False)
 class Translation(Result):
-    """What a text became. score: what the search thought of it.
+    """The translation of a text. score: what the search thought of it.
 
     truncated: whether the text is longer than the model reads, and its end was not seen.
     """
@@ -367,7 +367,7 @@ def find_frame(tokenizer: PieceTokenizer) -> Frame:
 
 @dataclass(frozen=True)
 class Interpretation:
-    """What a text means. meaning: None where it means what it says.
+    """The meaning of a text. meaning: None where it means what it says.
 
     why_same: who says so. sarcasm: the judge's probability that the text is sarcastic; None without
     a judge.
