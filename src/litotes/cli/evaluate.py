@@ -157,7 +157,7 @@ PRINTERS: dict[str, Callable[[Any], None]] = {
     "gaps": partial(print_gaps, visible=VISIBLE),
     "slices": _print_slices,
 }
-"""Of what was found besides the scores, in the order in which it is shown."""
+"""The printers of what was found besides the scores, in the order in which it is shown."""
 
 
 def calibrate(options: argparse.Namespace) -> None:

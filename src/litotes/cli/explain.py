@@ -83,7 +83,7 @@ comprehensiveness: {0[shading].faithfulness.comprehensiveness:+z.3f}
 sufficiency loss: {0[shading].faithfulness.sufficiency_loss:+z.3f}
 first words: {0[words]}
 """
-"""How faithful each method is, and the words it puts first."""
+"""The faithfulness of each method, and the words it puts first."""
 
 
 def print_explanation(explanation: Explanation) -> None:

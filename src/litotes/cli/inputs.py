@@ -1,4 +1,4 @@
-"""What commands work on: the models they load, the texts they select, the functions for other
+"""The inputs of commands: the models they load, the texts they select, the functions for other
 kinds of models.
 """
 

@@ -144,4 +144,4 @@ CATEGORIES: dict[str, Callable[[], dict[str, str]]] = {
     "rewrites": _rewrites,
     "sources": _sources,
 }
-"""What each lists; a module is imported when its category is asked for."""
+"""The lists by category; a module is imported when its category is asked for."""

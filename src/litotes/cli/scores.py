@@ -123,7 +123,7 @@ power: {0.power:.2f}
 
 
 def print_gaps(found: Gaps, *, visible: float) -> None:
-    """Prints how groups of texts differ. Recalls are tested too; of those only what is significant is
+    """Prints how groups of texts differ. Recalls are tested too; only the significant of those are
     printed, the JSON has all. visible: the gap that the power is about.
     """
     print_rows(GROUPS, found.groups, title="Groups of texts")

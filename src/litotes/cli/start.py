@@ -1,4 +1,4 @@
-"""What lets a command start sooner."""
+"""Ways to let a command start sooner."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def lean_torch() -> Iterator[None]:
 
 @contextmanager
 def paused_collection() -> Iterator[None]:
-    """Pauses garbage collection: what imports make stays, and a search delays the answer."""
+    """Pauses garbage collection: what imports make stays, and a search only delays the answer."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -21,7 +21,7 @@ PRINTERS: dict[str, Callable[[Any], None]] = {
     "classification": print_scores,
     "translation": print_translation_scores,
 }
-"""Of scores; those of words are for the others."""
+"""The printers of scores; those of words are for the others."""
 
 
 def train(options: argparse.Namespace) -> None:

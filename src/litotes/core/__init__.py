@@ -1,3 +1,3 @@
-"""What every other package rests on: errors, tables of names, progress, files, the machine, and the
+"""The base of all other packages: errors, tables of names, progress, files, the machine, and the
 values that flow.
 """

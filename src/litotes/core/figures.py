@@ -27,8 +27,8 @@ BAR, GAP, INK = "#56B4E9", "#D55E00", "#222222"
 """From the palette of Okabe and Ito, which colour-blind readers can tell apart."""
 
 ON_LIGHT = "#111111"
-"""Of letters on a light cell. Not quite black: what is black turns light on a dark page, cells and
-their letters stay as they are.
+"""The colour of letters on a light cell. Not quite black: what is black turns light on a dark page,
+cells and their letters stay as they are.
 """
 
 _NOT_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -158,7 +158,7 @@ _NARROW = 4.1
 """Inches across that a phone shows without making the letters smaller."""
 
 _FEWEST_INCHES = 0.4
-"""Of a cell in which two decimals can be read."""
+"""Inches of the smallest cell in which two decimals can be read."""
 
 _ROOMY = 0.8
 """Inches of a cell that holds three decimals, and what stands below them."""

@@ -44,7 +44,7 @@ _N_NAMED = 3  # jobs named as running; more would not fit a line
 
 @dataclass(frozen=True)
 class Outcome:
-    """The end of one job.
+    """The outcome of one job.
 
     error: one sentence, None when all went well. trace: the traceback of a bug, as opposed to a
     user's mistake.
@@ -213,7 +213,7 @@ MAX_DEATHS = 2
 """A job that has killed so many workers is not given to another one."""
 
 GRACE_SECONDS = 10.0
-"""How long a worker may take to save when it is asked to stop."""
+"""The time a worker may take to save when it is asked to stop."""
 
 _SECONDS_BETWEEN_LOOKS = 1.0
 _KILLED = -9  # the exit code after SIGKILL, which is what the system sends when memory runs out

@@ -69,7 +69,7 @@ def _finite_float(digits: str) -> float:
 
 
 MOST_JSON_BYTES = 1 << 26
-"""Of a file that is read whole: a description may hold a recipe and scores."""
+"""The largest file that is read whole: a description may hold a recipe and scores."""
 
 
 def read_small_file(file: Path) -> bytes:

@@ -1,4 +1,4 @@
-"""What this processor can do, what ONNX Runtime therefore multiplies with, and how many cores this
+"""This processor's abilities, what ONNX Runtime therefore multiplies with, and how many cores this
 process may use.
 
 ONNX Runtime chooses for itself, by the same features (MLAS, core/mlas/lib/platform.cpp in 1.31), so
@@ -226,7 +226,7 @@ def is_cpu(name: str | None) -> bool:
 
 
 STREAM_THREADS = "litotes-stream"
-"""How the names begin of threads that compute texts as they come."""
+"""The prefix in names of threads that compute texts as they come."""
 
 
 def sleep_while_waiting() -> None:

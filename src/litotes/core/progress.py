@@ -1,4 +1,4 @@
-"""How long work reports its progress (the core never prints), and how it is timed side by side: all
+"""Progress reports of long work (the core never prints), and its timing side by side: all
 actions take turns, so that a busy moment of the machine hits them alike.
 """
 

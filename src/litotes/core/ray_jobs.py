@@ -32,7 +32,7 @@ from litotes.core.jobs import (
 from litotes.core.progress import Watch, ignore_progress
 
 N_RETRIES = 3
-"""How often a job whose worker died is tried again; a cluster may lose whole nodes."""
+"""The retries of a job whose worker died; a cluster may lose whole nodes."""
 
 SHARED_FOLDER = (
     "The jobs run on a cluster: --out must be a folder that all its nodes share, and litotes be"

@@ -1,4 +1,4 @@
-"""Where an output may go, and files that are complete or not there.
+"""The places where output may go, and files that are complete or not there.
 
 missing, or a plain file    replaced in one step: staged next to it, flushed to disk, then renamed
 a link to either            its target is replaced; the link stays a link
@@ -155,9 +155,9 @@ def _follow_dangling(path: Path) -> Path:
 
 
 STAGED = ".staged-"
-"""How the names of such folders begin."""
+"""The prefix in names of such folders."""
 NO_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-"""How files of our own are opened, as far as a system knows these flags."""
+"""The flags by which our own files are opened, where a system knows them."""
 
 
 @contextmanager

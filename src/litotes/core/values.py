@@ -1,4 +1,4 @@
-"""What flows between the stages: frozen values, nothing kept between calls.
+"""The values that flow between the stages: frozen, nothing kept between calls.
 
 source → Example → Batch → Encoding → logits → Prediction
 
@@ -35,7 +35,7 @@ MISSING = -100
 """Target of a text that carries no label for a task; such texts add nothing to that task's loss."""
 
 UNREADABLE_NOTE = "unreadable: the model knows no part of it"
-"""What people are told where an answer to such a text is shown."""
+"""The note people see where an answer to such a text is shown."""
 
 
 @dataclass(frozen=True)

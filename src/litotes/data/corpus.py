@@ -19,13 +19,13 @@ from litotes.core.text import one_line
 from litotes.core.values import Example, Label, Task
 
 Axis = Literal["variety", "source", "cell"]
-"""What examples are grouped by."""
+"""The key that examples are grouped by."""
 
 
 ALL = "all"
 """The name of all texts together."""
 NAMELESS = "without a name"
-"""That of texts without a variety or source among others that have one."""
+"""The name of texts without a variety or source among others that have one."""
 
 
 @dataclass(frozen=True)

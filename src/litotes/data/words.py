@@ -431,7 +431,7 @@ def _are_strings(value: Any) -> bool:
 
 KEPT, CHANGED = "kept", "changed"
 CHANGED_SHARE = 2 / 5
-"""Of the interpreters."""
+"""The share of interpreters who must change a word."""
 
 
 def _read_sign(path: Path, options: Mapping[str, str]) -> WordCorpus:

@@ -31,7 +31,7 @@ from litotes.training.recipe import Recipe
 from litotes.training.run import train
 
 TASK = "label"
-"""What the one task of such a classifier is called in its model folder."""
+"""The name of the one task of such a classifier in its model folder."""
 
 
 class TextClassifier(ClassifierMixin, BaseEstimator):

@@ -1,4 +1,4 @@
-"""How several tasks share one encoder's step: their losses become one gradient per parameter.
+"""Sharing an encoder's step among tasks: their losses become one gradient per parameter.
 
 A new balancing is a class and a line in `BALANCINGS`.
 """

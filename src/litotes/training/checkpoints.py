@@ -1,4 +1,4 @@
-"""Where a training run stands, kept so that a killed run goes on as if nothing had happened.
+"""The state of a training run, kept so that a killed run goes on as if nothing had happened.
 
 Tensors go to safetensors, numbers to JSON, both into a folder that is staged, flushed and renamed
 (storage.py). Randomness is no

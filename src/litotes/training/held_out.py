@@ -1,4 +1,4 @@
-"""What the held-out slice of train is for: choosing the epoch, then fitting temperature and
+"""The uses of the held-out slice of train: choosing the epoch, then fitting temperature and
 threshold.
 """
 

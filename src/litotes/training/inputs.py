@@ -1,4 +1,4 @@
-"""What a training step computes from: whole texts, or what the frozen layers made of them.
+"""The inputs of a training step: whole texts, or what the frozen layers made of them.
 
 With `freeze_below = n` the embeddings and the first n layers stay as they are. They are computed
 once per text (without dropout) and kept, so that every epoch walks only the upper layers.

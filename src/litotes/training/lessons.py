@@ -1,4 +1,4 @@
-"""What teachers answered to the texts of a run, for a student to learn from besides the labels."""
+"""Teachers' answers to the texts of a run, for a student to learn from besides the labels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Answers = Mapping[str, Mapping[str, tuple[float, ...]]]
 """{task: {example_key of a text: the probability of each class, or the number}}"""
 
 _SMALLEST = 1e-9
-"""Of a probability: its logarithm must be a number."""
+"""The smallest probability: its logarithm must be a number."""
 
 
 @dataclass(frozen=True)

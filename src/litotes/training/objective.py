@@ -1,4 +1,4 @@
-"""What a trainer minimises: batches, losses, a judge. One file and one line for each (`run.py`)."""
+"""A trainer's objective: batches, losses, a judge. One file and one line for each (`run.py`)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ALONE = Processes()
 
 @dataclass(frozen=True)
 class RunContext:
-    """The surroundings of a run: device, folder, processes, and whom to tell how far it is."""
+    """The context of a run: device, folder, processes, and whom to tell how far it is."""
 
     device: torch.device
     folder: Path

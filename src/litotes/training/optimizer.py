@@ -23,7 +23,7 @@ far from their place and have some hundred steps to get there.
 
 _BLOCK = re.compile(r"encoder\.blocks\.(\d+)\.")
 _BELOW_THE_BLOCKS = ("encoder.embeddings.", "encoder.relative_bias.")
-"""What the first block reads already."""
+"""The parameters that the first block reads already."""
 
 
 def make_optimizer(parameters: Mapping[str, Parameter], settings: EncoderTraining) -> Optimizer:

@@ -103,7 +103,7 @@ BYTES_PER_PARAMETER = 48
 """
 
 BYTES_PER_PROCESS = 2**30
-"""What CUDA and its libraries keep for themselves."""
+"""The memory that CUDA and its libraries keep for themselves."""
 
 CORES_PER_RUN = 2
 """One prepares steps, the other tokenizes, reads and writes."""

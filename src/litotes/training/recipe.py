@@ -528,7 +528,7 @@ RECIPES: dict[str, type[BaseRecipe]] = {
     "pretraining": PretrainRecipe,
     "translation": TranslationRecipe,
 }
-"""What each kind of recipe is checked by."""
+"""The class that checks each kind of recipe."""
 
 
 # Reading

@@ -25,7 +25,7 @@ OBJECTIVES: dict[str, type[Course]] = {
     "pretraining": PretrainCourse,
     "translation": TranslationCourse,
 }
-"""What each kind of recipe is trained by. A new one is a file with its objective, and a line."""
+"""The class that trains each kind of recipe. A new one is a file with its objective, and a line."""
 
 
 def train(

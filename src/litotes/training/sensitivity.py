@@ -1,4 +1,4 @@
-"""Which attention heads a model can do without.
+"""The attention heads that a model can do without.
 
 Michel, Levy and Neubig 2019, arXiv 1905.10650, §4.1.
 
@@ -23,7 +23,7 @@ BATCH = 32
 
 
 def head_sensitivity(classifier: Classifier, inputs: Inputs, *, n_texts: int = 512) -> Tensor:
-    """Measures how much the model's own answers hang on each head. (block, attention_head)
+    """Measures how much the model's own answers depend on each head. (block, attention_head)
 
     The loss is that of the model's own answers taken as true, −log p of the likeliest label (for a
     number: its square), so no labels are needed.

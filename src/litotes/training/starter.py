@@ -17,7 +17,7 @@ from litotes.data.sources import TEST_SHARE, make_source
 from litotes.model.classifier import is_task_name
 
 MINUTES = 5.0
-"""What a training may take where a table is not too large for it."""
+"""The minutes a training may take where a table is not too large for it."""
 
 # measured with the bundled encoder on two slow cores, and half as much again: milliseconds a piece
 _FROZEN_MS = 0.17  # the lower four layers, once
@@ -93,7 +93,7 @@ def make_starter(facts: TableFacts, out: Path) -> Starter:
 
 
 def _size(facts: TableFacts) -> tuple[int, int, float]:
-    """Estimates how many texts to learn from, in how many epochs, and the minutes they take."""
+    """Estimates the texts to learn from, in how many epochs, and the minutes they take."""
     n_train = ceil(facts.text.n_filled * (0.9 if facts.split else 0.9 * (1 - TEST_SHARE)))
     pieces = n_train * min(facts.text.words_a_cell * _PIECES_A_WORD + 2, _MAX_PIECES)
     minutes = [pieces * (_FROZEN_MS + n * _EPOCH_MS) / 60_000 for n in range(21)]  # by epochs

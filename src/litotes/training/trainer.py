@@ -67,7 +67,7 @@ TRACKERS: dict[str, Callable[[Path], AbstractContextManager[Track]]] = {
 
 @contextmanager
 def open_tracker(name: str, folder: Path) -> Iterator[Track]:
-    """Opens the tracker for the numbers of a run; none: they go nowhere."""
+    """Opens the tracker for the numbers of a run; with none, they go nowhere."""
     if name == "none":
         yield lambda step, values: None
         return

@@ -1,4 +1,4 @@
-"""What rules cannot say as patterns: writers of new words for a match, changes of a whole text."""
+"""Rewrites that patterns cannot say: writers of new words for a match, changes of a whole text."""
 
 from __future__ import annotations
 

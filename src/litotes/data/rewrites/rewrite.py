@@ -40,7 +40,7 @@ _FOLDER = Path(__file__).parent
 _START, _END = r"(?<![\w'’-])", r"(?![\w'’-])"
 _SENTENCE = r"(?:(?<=[.!?]\s)|(?<=\n)|^)"
 _N_SEEN = 60
-"""How many characters before a place a rule looks at."""
+"""The number of characters before a place that a rule looks at."""
 
 _ADDRESS = re.compile(
     r"(?:https?://|www\.)\S+|(?<![\w.+-])[\w.+-]{1,64}@\w[\w.-]*|[@#]\w+|\b[ru]/\w+"

@@ -1,4 +1,4 @@
-"""Which features of a variety a text shows already, where a rule can tell.
+"""The features of a variety that a text shows already, where a rule can tell.
 
 A rewrite puts a feature into a text; most features cannot be seen in a text afterwards without
 knowing what it was before ("would" for "will"). A sign (`signs.toml`) is a pattern for one that

@@ -1,4 +1,4 @@
-"""Where corpora come from: the table of sources, and `load_corpus`, which reads one by its name.
+"""The loading of corpora: the table of sources, and `load_corpus`, which reads one by its name.
 
 NAME[/SUB][:PATH][?key=value&key=value][ + …]
 """
@@ -16,7 +16,7 @@ from litotes.data.sources.corpora import CORPORA
 from litotes.data.sources.source import parse_query, read_source, sources_of
 
 TEST_SHARE = 0.2
-"""What a table without a split is tested on."""
+"""The share of a table without a split to test on."""
 
 SOURCES = sources_of("texts", {**CORPORA, "table": read_table, "hub": read_hub})
 

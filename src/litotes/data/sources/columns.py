@@ -23,7 +23,7 @@ from litotes.data.tables.rows import Row, as_text, require_columns
 
 _OTHER_COLUMNS = ("pair", "variety", "source", "split", "group")
 _N_NAMED = 5
-"""Of rows that were left out."""
+"""The most left-out rows named by number."""
 
 
 def read_table(path: Path, options: Mapping[str, str]) -> Corpus:

@@ -1,4 +1,4 @@
-"""What a source is, and how its options are read: NAME[/SUB][:PATH][?key=value&key=value]."""
+"""A source, and how its options are read: NAME[/SUB][:PATH][?key=value&key=value]."""
 
 from __future__ import annotations
 

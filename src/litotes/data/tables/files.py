@@ -186,7 +186,7 @@ def too_long(place: str) -> str:
 MAX_RATIO = 50
 """Bytes that a compressed file may become for each of its own; tables of texts become 5 to 20."""
 FREE_BYTES = 1 << 26
-"""What any file may become, however small it is."""
+"""The bytes that any file may become, however small it is."""
 ROW_BYTES = 100
 """Counted for every row on top of its text; in memory it takes more."""
 

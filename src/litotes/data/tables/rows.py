@@ -380,7 +380,7 @@ def _wrong_width(place: str, header: Sequence[str], n_fields: int) -> str:
 
 JSON_FILES = (".jsonl", ".ndjson", ".json")
 _MAX_ARRAY_CHARS = 64 * MAX_CHARS
-"""Of an array, which is read as a whole."""
+"""The most characters of an array, which is read as a whole."""
 
 
 def read_json(path: Path, needs: Collection[str], start: Start) -> Iterator[Row]:

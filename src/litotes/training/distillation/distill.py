@@ -413,7 +413,7 @@ def measure_scores(
 
 
 Rows = tuple[int, Counts]
-"""Of a task: how many classes it has; gold, then the labels of each model, for all test texts,
+"""A task's number of classes; gold, then the labels of each model, for all test texts,
 MISSING where there is no label, (1 + model, text).
 """
 

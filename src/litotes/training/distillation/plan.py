@@ -1,4 +1,4 @@
-"""What a distillation needs, checked before hours of work: recipe, texts, folds, teachers."""
+"""The needs of a distillation, checked before hours of work: recipe, texts, folds, teachers."""
 
 from __future__ import annotations
 

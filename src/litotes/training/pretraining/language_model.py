@@ -1,4 +1,4 @@
-"""How each family spells the output layer of its masked-language model, as in families.py."""
+"""Each family's spelling of its masked-language model's output layer, as in families.py."""
 
 from __future__ import annotations
 

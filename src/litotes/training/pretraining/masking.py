@@ -1,4 +1,4 @@
-"""What a language model reads: which pieces are to be guessed, and what stands in their place.
+"""The input of a language model: which pieces are to be guessed, and what stands in their place.
 
 Of the pieces that mean something a share (0.15) is chosen, each by itself or a word at a time. Of
 the chosen, 0.8 are replaced by the mask, 0.1 by any piece, and the rest stay as they are, so that
@@ -25,8 +25,8 @@ from litotes.training.recipe import ObjectiveSettings
 
 MASKS = ("[MASK]", "<mask>")
 FOLLOWS, RANDOM = 0, 1
-"""Of a pair: the second half follows the first in its document, or is from another. The numbers are
-those of `transformers`.
+"""The kinds of pairs: the second half follows the first in its document, or is from another. The
+numbers are those of `transformers`.
 """
 
 

@@ -67,7 +67,7 @@ def lengths_of(windows: Sequence[Window]) -> list[int]:
 def make_windows(
     texts: Sequence[Sequence[str]], tokenizer: PieceTokenizer, kind: str
 ) -> list[list[Window]]:
-    """Cuts each text. A span is looked for in as much of it as an encoder reads at once."""
+    """Cuts texts into windows; a span is looked for in as much as an encoder reads at once."""
     if kind == "span":
         return [[window] for window in read_whole(tokenizer, texts)]
     return read_windows(tokenizer, texts)

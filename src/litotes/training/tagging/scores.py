@@ -31,7 +31,7 @@ from litotes.evaluation.scores import (
 )
 
 Tags = Sequence[Sequence[str | None]]
-"""Of each text, of each word; None: no answer, which is wrong."""
+"""The tags of each text, of each word; None: no answer, which is wrong."""
 
 
 @dataclass(frozen=True)
@@ -214,5 +214,5 @@ def _commonest_by_word(seen: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def _commonest(counts: Counter[str]) -> str:
-    """Picks the most frequent; of equals the alphabet's first, on every machine."""
+    """Picks the most frequent; of equals, the first in the alphabet, on every machine."""
     return min(counts, key=lambda tag: (-counts[tag], tag))

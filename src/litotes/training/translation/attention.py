@@ -1,4 +1,4 @@
-"""Where a translation model looks in one translation, word by word, standard and effective."""
+"""The attention of a translation model in one translation, word by word, standard and effective."""
 
 from __future__ import annotations
 

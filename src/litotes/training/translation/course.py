@@ -56,10 +56,10 @@ from litotes.training.translation.translator import (
 from litotes.training.vocabularies import PADDING, train_byte_pairs
 
 BETAS, EPSILON = (0.9, 0.98), 1e-9
-"""Of Adam, as in the paper."""
+"""Adam's, as in the paper."""
 OUTPUTS = "translations.jsonl"
 WIDTH = 256
-"""Of a model from scratch, where the recipe does not say."""
+"""The width of a model from scratch, where the recipe gives none."""
 
 
 class TranslationObjective(Objective):

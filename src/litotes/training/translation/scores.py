@@ -1,4 +1,4 @@
-"""How good translations are: BLEU and chrF by `sacrebleu`, with bootstrap intervals.
+"""The quality of translations: BLEU and chrF by `sacrebleu`, with bootstrap intervals.
 
 BLEU: Papineni et al. 2002, as Post 2018 (arXiv 1804.08771) makes it comparable; chrF: Popović 2015.
 Several references count together.

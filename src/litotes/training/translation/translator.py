@@ -66,7 +66,7 @@ NEVER = -torch.inf
 SCORES = "scores.json"
 SAME = "same as said"
 _DAMAGE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RuntimeError)
-"""What a description that makes no model ends in."""
+"""The errors of a description that makes no model."""
 _MORE = 10
 """Pieces a target may have beyond its ratio: the shortest texts need some room."""
 
