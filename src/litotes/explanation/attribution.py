@@ -136,7 +136,7 @@ class Question(TextQuestion):
 
 
 def number_of(answer: Answer, task: Task) -> int:
-    """Of the label that is asked about; 0 for a regression."""
+    """Returns the number of the label that is asked about; 0 for a regression."""
     if task.is_regression:
         return 0
     label = label_to_explain(answer) if task.multi_label else str(answer.label)
@@ -156,7 +156,7 @@ class Method(ABC):
 
     The docstring's first line is what `litotes list methods` shows.
 
-    A word's weight does not depend on the texts beside it in a batch. What a method gives to pieces
+    A word's weight does not depend on the other texts in a batch. What a method gives to pieces
     is added up over a word's pieces.
     is_signed: weights above 0 speak for the answer and weights below 0 against it; otherwise they
     only say how much.
@@ -177,7 +177,7 @@ def by_weight(weights: Sequence[float]) -> tuple[int, ...]:
 
 
 def by_word(read: ReadText, by_piece: Tensor) -> tuple[float, ...]:
-    """What the pieces of each word have together; special pieces belong to none.
+    """Adds up what the pieces of each word have; special pieces belong to none.
 
     by_piece: (piece,)
     """
@@ -239,13 +239,13 @@ ASKING = ("occlusion", "random")
 
 
 def available_methods() -> tuple[str, ...]:
-    """What this installation can run, in the table's order: looking inside needs torch."""
+    """Lists what this installation can run, in the table's order: looking inside needs torch."""
     return tuple(METHODS) if has_extra("train") else ASKING
 
 
 def weigh_words(name: str, question: Question) -> WordWeights:
-    """What the method called `name` says with its own defaults; computed once for all analyses that
-    ask about the same answer.
+    """Weighs the words by the method called `name` with its own defaults; computed once for all
+    analyses that ask about the same answer.
     """
     cache, key = question.observation.cache, (name, question.task.name, question.label)
     if key not in cache:
@@ -257,7 +257,7 @@ def weigh_words(name: str, question: Question) -> WordWeights:
 # the model is asked again.
 #
 # DeYoung et al. 2020 (ERASER), arXiv 1911.03429, §4, with p the probability of the answer first
-# given (a regression: its value, less how far the new value is from it, whichever way it moves), x
+# given (a regression: its value minus how far the new value is from it, whichever way it moves), x
 # a text, r_s the share s of its words that a method puts first:
 #
 #     comprehensiveness = mean over s of p(x) − p(x without r_s)
@@ -277,7 +277,7 @@ Both ends are the same for all methods and are not averaged over.
 def faithfulness(
     question: TextQuestion, orders: Mapping[str, Sequence[int]]
 ) -> dict[str, Faithfulness]:
-    """Of several methods for one answer. orders: {method: the words' numbers, the most important
+    """Tests several methods for one answer. orders: {method: the words' numbers, the most important
     one first}.
     """
     counts = [n_words(share, len(question.read.words)) for share in SHARES]
@@ -301,7 +301,7 @@ def faithfulness(
 
 
 def _answers(question: TextQuestion, texts: Mapping[Any, Pieces]) -> dict[Any, float]:
-    """How probable the answer is, for each text; of a regression, how near its value."""
+    """Computes how probable the answer is, for each text; of a regression, how near its value."""
     scores = question.scores(list(texts.values()))  # log odds, or values of a regression
     values = np.exp(-np.logaddexp(0.0, -scores))  # (text,), from log odds
     if question.task.is_regression:

@@ -88,7 +88,7 @@ def effective_attentions(attended: Sequence[Attended]) -> tuple[EffectiveAttenti
 
 @dataclass(frozen=True)
 class _Factor:
-    """Of the smaller Gram matrix, G = L Lᵀ = V Vᵀ or Vᵀ V, of each attention head.
+    """A factor of the smaller Gram matrix, G = L Lᵀ = V Vᵀ or Vᵀ V, of each attention head.
 
     exact: V in float64, (attention_head, key, head_width). inverse: L⁻¹, (attention_head, size,
     size).
@@ -102,7 +102,7 @@ class _Factor:
 
 
 def _factors(values: Sequence[Tensor]) -> list[_Factor]:
-    """Of values whose Gram matrices have one size: the matrices are so small that a call costs as
+    """Factors the Gram matrices of values, all of one size: they are so small that a call costs as
     much as several of them.
     """
     exact = [value.double() for value in values]

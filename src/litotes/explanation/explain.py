@@ -130,7 +130,7 @@ def chosen_methods(method: str, methods: Sequence[str] | None = None) -> list[st
 
 @dataclass
 class _Progress:
-    """How many of the methods are done; taking words away is one more step. Also reported between
+    """The progress through the methods; taking words away is one more step. Also reported between
     the batches of a step, so that a caller who watches may stop there.
     """
 

@@ -43,8 +43,8 @@ _MOST_UNREAD = 300
 
 @dataclass(frozen=True)
 class Curve:
-    """What happens to the answer as words are taken away: its probability (a regression: its value)
-    at every share of words.
+    """The answer as words are taken away: its probability (a regression: its value) at every share
+    of words.
 
     shares: of the words, from 0 to 1. values: of the same length.
     """
@@ -55,7 +55,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Faithfulness:
-    """Whether a method's words are those the model needs (DeYoung et al. 2020, arXiv 1911.03429).
+    """The model's need for a method's words (DeYoung et al. 2020, arXiv 1911.03429).
 
     deletion: the most important words leave first; a good method's curve falls fast. sufficiency:
     the most important words alone are kept, ever more of them; a good method's curve rises fast.
@@ -114,7 +114,7 @@ class Trace:
 
     @cached_property
     def seen(self) -> NDArray[np.bool_]:
-        """Whether a layer sees the keys and values of a piece. (layer, piece)"""
+        """True where a layer sees the keys and values of a piece. (layer, piece)"""
         n_layers = len(self.heads)
         last = [n_layers if left is None else left for left in self.left_after]
         return np.array(last) >= np.arange(n_layers)[:, None]
@@ -185,7 +185,7 @@ class Explanation:
 
     @property
     def answer(self) -> Answer:
-        """What is explained; where a text may have several labels, one of them."""
+        """The answer that is explained; where a text may have several labels, one of them."""
         answer = self.answers[self.task]
         if not isinstance(answer.label, tuple):
             return answer
@@ -223,7 +223,7 @@ class Explanation:
 
     @property
     def n_weights(self) -> int:
-        """Of all maps, standard and effective."""
+        """The number of weights in all maps, standard and effective."""
         return sum(2 * layer.standard.numel() for layer in self.layers)
 
     def as_json(self, *, maps: bool = True) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""One explanation as a picture: the answer, the shaded words, standard beside effective attention,
+"""One explanation as a picture: the answer, the shaded words, standard next to effective attention,
 and what left (in the manner of figure 11 of Nespolo et al., "Figurative Language Understanding").
 
-Importing this imports matplotlib, which takes half a second: whoever draws does so.
+Importing this imports matplotlib, which takes half a second: only what draws does so.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ GONE = "#e9edf1"
 
 _WIDTH, _MAP_HEIGHT, _EDGE, _TITLE = 10.0, 4.9, 0.2, 0.4  # inches
 MOST_WRITTEN = 48
-"""Pieces that can stand beside a map and be read."""
+"""Pieces that can stand next to a map and be read."""
 
 
 def explanation_figure(
@@ -180,7 +180,7 @@ def _scale(most: float, *, is_signed: bool) -> dict[str, Any]:
 
 
 def _name_pieces(ax: Axes, explanation: Explanation, layer: LayerMaps) -> None:
-    """Writes the pieces beside the map where they can be read."""
+    """Writes the pieces next to the map where they can be read."""
     ax.set_xlabel("key", fontsize=8)
     ax.set_ylabel("query", fontsize=8)
     n_pieces = len(layer.origin)
@@ -276,7 +276,7 @@ def _n_lines(placed: Sequence[PlacedText]) -> int:
 
 
 def drawable(text: str) -> str:
-    """What the font has no glyph for becomes an empty box: nothing is left out, nothing warns."""
+    """Replaces characters the font lacks with an empty box: nothing is left out, nothing warns."""
     font = get_font(findfont(FontProperties()))
     return "".join(char if font.get_char_index(ord(char)) else _MISSING for char in harmless(text))
 
@@ -295,13 +295,13 @@ def _parts(side: Side) -> Iterator[tuple[str, int | None]]:
 # What each layer still sees: a row for each layer, a column for each word, piece or attention head.
 
 N_ABREAST = 66
-"""Names that can be read beside one another on a page."""
+"""Names that can be read next to one another on a page."""
 
 _MOST_BANDS = 4
 
 
 def bands_inches(n_layers: int, n_names: int) -> float:
-    """How high the bands are together."""
+    """Computes the height of the bands together."""
     n_bands, are_written = _n_bands(n_names)
     return 0.4 + n_bands * (0.17 * n_layers + (0.75 if are_written else 0.35))
 
@@ -333,6 +333,6 @@ def draw_bands(seen: Floats, names: Sequence[str], into: Any) -> list[Axes]:
 
 
 def _n_bands(n_names: int) -> tuple[int, bool]:
-    """How many there are, all about as long, and whether names are written."""
+    """Chooses the number of bands, all about as long, and whether names are written."""
     are_written = n_names <= _MOST_BANDS * N_ABREAST
     return (max(ceil(n_names / N_ABREAST), 1) if are_written else 1), are_written

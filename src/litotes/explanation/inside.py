@@ -28,8 +28,8 @@ _MOST_PIECES = 2048
 
 
 class LastLayer(Method):
-    """What the pieces receive in the last layer, by one map or another: what the head is going to
-    read is gathered there.
+    """Weighs the pieces by what they receive in the last layer, by one map or another: what the
+    head is going to read is gathered there.
 
     Over a text of n pieces, with the queries Q the head reads (the first piece alone, or all that
     are still there):
@@ -49,7 +49,7 @@ class LastLayer(Method):
 
     @abstractmethod
     def map(self, question: Question, view: TextAttention) -> Tensor:
-        """How much each query takes from each key, all attention heads together. (query, key)"""
+        """Tells what each query takes from each key, all attention heads together. (query, key)"""
 
     def error(self, question: Question) -> dict[str, float]:
         return {}
@@ -69,8 +69,8 @@ class Effective(LastLayer):
     """The part of the last layer's attention weights that reaches its output, |A⊥|, mean over
     attention heads.
 
-    A⊥ = A less its projection onto the left null space of V. Brunner et al. 2020, arXiv 1908.04211,
-    §3.2.
+    A⊥ = A minus its projection onto the left null space of V. Brunner et al. 2020, arXiv
+    1908.04211, §3.2.
     error: n_null, the dimension of the null space, mean over attention heads; 0: nothing was
     hidden, both maps are one.
     """
@@ -170,7 +170,7 @@ def roll_out(views: tuple[TextAttention, ...], n_pieces: int, *, restore: bool) 
 
 
 def _has_fused(view: TextAttention) -> bool:
-    """Whether a piece that stands for those gone goes on to the next layer."""
+    """Tells whether a piece that stands for those gone goes on to the next layer."""
     return bool((view.stayed == FUSED).any())
 
 

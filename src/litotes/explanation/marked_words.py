@@ -37,7 +37,7 @@ def parts_of(found: WordPrediction) -> Iterator[tuple[str, Mark | None, str]]:
 
 
 def marking(found: WordPrediction) -> dict[str, Any]:
-    """What the templates show of a marked text."""
+    """Collects what the templates show of a marked text."""
     return {"title": title_of(found), "parts": list(parts_of(found)), "notes": notes_of(found)}
 
 
@@ -54,7 +54,7 @@ def marked_page(found: WordPrediction, *, model: str) -> str:
 
 
 def marks_json(found: WordPrediction) -> dict[str, Any]:
-    """What a page needs to draw the marks itself."""
+    """Collects what a page needs to draw the marks itself."""
     marks = [
         {"start": mark.start, "end": mark.end, "label": _shown_label(mark, found) or None}
         for mark in _joined(found)
@@ -71,7 +71,7 @@ def marked_line(found: WordPrediction) -> str:
 
 
 def notes_of(found: WordPrediction) -> list[str]:
-    """What a reader of the marks should know."""
+    """Lists what a reader of the marks should know."""
     notes = []
     if found.probability is not None:
         what = "This stretch" if found.span else "No stretch at all"
@@ -100,5 +100,5 @@ def _joined(found: WordPrediction) -> list[Mark]:
 
 
 def _shown_label(mark: Mark, found: WordPrediction) -> str:
-    """Of two labels only one is marked, and need not be named."""
+    """Returns the label to name, if any: of two labels only one is marked, and needs no name."""
     return "" if mark.label is None or len(found.labels) == 2 else mark.label

@@ -33,7 +33,7 @@ many texts there are. A longer text is observed alone.
 
 @dataclass(frozen=True)
 class Observation:
-    """What a model did with one text.
+    """The behaviour of a model on one text.
 
     layers: its attention, layer by layer. logits: {task: (class,)}.
     base: the attention of the encoder the model was tuned from, where that is known; it saw the

@@ -1,6 +1,6 @@
 """A corpus of texts: what a model's attention does over it, and what its answers rest on.
 
-A new analysis is one file (`analysis.py` says what stands in it) with its words beside it, and one
+A new analysis is one file (`analysis.py` says what stands in it) with its words next to it, and one
 line in `ANALYSES`: `litotes analyze`, its report, `litotes list analyses` and the contract tests
 follow by themselves.
 """

@@ -1,7 +1,7 @@
 """What every analysis has in common: means over the texts, a result, its figure and what a report
 says of it.
 
-An analysis is one file with a `Result` and an `Analysis`. Its words are templates beside it:
+An analysis is one file with a `Result` and an `Analysis`. Its words are templates next to it:
 NAME.txt, a paragraph for each finding, and NAME.html, its section of the report.
 """
 
@@ -125,8 +125,8 @@ def kinds_shown(numbers: Mapping[str, Iterable[Number]]) -> tuple[str, ...]:
 
 
 def is_plain_mark(word: str) -> bool:
-    """Whether it is a full stop, a comma or the like: nearly every text has them, and what happens
-    to them is no finding.
+    """Tells whether the word is a full stop, a comma or the like: nearly every text has them, and
+    what happens to them is no finding.
     """
     return len(word) == 1 and category(word).startswith("P") and word not in _TELLING
 
@@ -209,7 +209,7 @@ class Analysis(ABC):
 
     @classmethod
     def missing_package(cls) -> str | None:
-        """What has to be installed first, as the end of a sentence ("needs …"); None: nothing."""
+        """Says what to install first, as the end of a sentence ("needs …"); None: nothing."""
         return None
 
     def add(self, observation: Observation) -> None:
@@ -219,13 +219,13 @@ class Analysis(ABC):
 
     @abstractmethod
     def measure(self, observation: Observation) -> Mapping[str, Any]:
-        """What is averaged over the texts, by the names of the result's fields: numbers, arrays or
+        """Returns the values to average over the texts, by the result's fields: numbers, arrays or
         dicts of them, NaN where the text has no value; nothing of a text that says nothing.
         """
 
     @abstractmethod
     def result(self) -> Result:
-        """What was found over all texts added, of which there is at least one."""
+        """Returns what was found over all texts added, of which there is at least one."""
 
     def means_as(self, kind: type[Found], **more: Any) -> Found:
         """A result with the means under their names and, where it has a field NAME_half_width,

@@ -31,7 +31,7 @@ _READ_AHEAD = 256
 
 @dataclass(frozen=True)
 class CorpusAnalysis:
-    """What was found.
+    """The results over a corpus.
 
     results: {analysis: its result}. left_out: {analysis: why}. n_truncated: how many texts are
     longer than the model reads; n_unreadable: of how many it knows no piece.
@@ -48,7 +48,7 @@ class CorpusAnalysis:
     seed: int
 
     def notes(self) -> tuple[str, ...]:
-        """What a reader should know of the texts, and which analyses were left out."""
+        """Says what a reader should know of the texts, and which analyses were left out."""
         return render_paragraphs("explanation/analyses/notes.txt", "notes", analysed=self)
 
     def as_json(self) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def analyze(
 
 
 def _observations(subject: Subject, examples: Sequence[Example]) -> Iterator[Observation]:
-    """What the model does with every text, in order."""
+    """Yields what the model does with every text, in order."""
     model = subject.model
     for start in range(0, len(examples), _READ_AHEAD):
         chunk = examples[start : start + _READ_AHEAD]

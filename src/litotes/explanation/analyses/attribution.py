@@ -112,8 +112,8 @@ class Pushes(Result):
 
     @property
     def pairs(self) -> list[tuple[float, str, str]]:
-        """How far two methods agree, the least first; standard and effective attention are one
-        method where texts are short.
+        """The agreement of every two methods, the least first; standard and effective attention are
+        one method where texts are short.
         """
         found = []
         for row, values in enumerate(self.agreement):
@@ -276,7 +276,7 @@ class AttributionAnalysis(Analysis):
         )
 
     def _towards(self, task: Task) -> dict[str, tuple[Push, ...]]:
-        """Of two labels, or of a number, what pushes towards one pushes away from the other."""
+        """Picks the words for each label or direction; of two, for one is against the other."""
         if _has_two_sides(task):
             no, yes = ("lower", "higher") if task.is_regression else task.labels
             weights = self.weights[task.name, 1]

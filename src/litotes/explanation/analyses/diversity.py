@@ -98,8 +98,8 @@ class Diversity(Result):
         return f"says nothing of texts so short: no layer sees {FEWEST_PIECES} pieces of one"
 
     def figure(self) -> Figure:
-        """How much the heads of a layer differ; how sure and how sparse each is; which of them have
-        a clear role.
+        """Draws how much the heads of a layer differ; how sure and how sparse each is; which of
+        them have a clear role.
 
         Each map has its own scale; density and α only where they say something: softmax leaves
         nothing out.
@@ -168,7 +168,7 @@ class DiversityAnalysis(Analysis):
 
 
 def _of_heads(view: TextAttention, read: ReadText) -> dict[str, Tensor]:
-    """What a text says of a layer's attention heads, {name: (attention_head,)}"""
+    """Measures a layer's attention heads on one text, {name: (attention_head,)}"""
     weights = view.weights
     return {
         "density": (weights > 0).float().mean((-2, -1)),

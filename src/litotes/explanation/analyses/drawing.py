@@ -251,8 +251,8 @@ def draw_group(group: MapGroup, canvas: Canvas, *, left: float, top: float) -> N
 
 @dataclass(frozen=True)
 class MarkStyle:
-    """How one kind of thing is told from others: by colour and, for print in grey, by the form of
-    its mark and by whether that is filled.
+    """The look that tells one kind of thing from others: its colour and, for print in grey, the
+    form of its mark and whether that is filled.
     """
 
     colour: str

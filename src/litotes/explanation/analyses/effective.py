@@ -31,7 +31,7 @@ _DISTINCT = 0.5  # dimensions: where null spaces differ less, their map would sh
 class Effective(Result):
     """Tables are (layer, attention_head), means over texts.
 
-    null_share: the length of what does nothing beside that of the map, ‖A − A⊥‖ / ‖A‖ = √(1 −
+    null_share: the length of what does nothing relative to that of the map, ‖A − A⊥‖ / ‖A‖ = √(1 −
     cosine²).
     cosine: between A and A⊥. negative: the share of A⊥ below 0.
     n_null: the dimension of the null space. same: the share of texts whose two maps are one, for a
@@ -60,8 +60,8 @@ class Effective(Result):
         )
 
     def figure(self) -> Figure:
-        """How long the part of every attention head's map is that does nothing, and how far what is
-        left looks like the whole.
+        """Draws how long the part of every attention head's map is that does nothing, and how far
+        what is left looks like the whole.
         """
         shares = {
             "Length of what does nothing": (self.null_share, "‖A − A⊥‖ / ‖A‖"),
@@ -103,7 +103,7 @@ class EffectiveAnalysis(Analysis):
 
 
 def by_attention_head(view: TextAttention, effective: EffectiveAttention) -> dict[str, Tensor]:
-    """Of one layer, {name: (attention_head,)}"""
+    """Compares both maps of one layer, {name: (attention_head,)}"""
     whole, part = view.weights, effective.maps  # (attention_head, query, key)
     below = part.clamp(max=0).abs().sum((-2, -1))
     return {

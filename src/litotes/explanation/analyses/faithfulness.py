@@ -162,8 +162,8 @@ class Ranking(Result):
         }
 
     def figure(self) -> Figure:
-        """What becomes of the answer as each method's words leave or stay, and the methods' scores
-        against random words.
+        """Draws what becomes of the answer as each method's words leave or stay, and the methods'
+        scores against random words.
         """
         ranking = ranking_height(len(self.methods))
         canvas = new_canvas(_WIDTH, _CURVES + _LEGEND + ranking)

@@ -95,7 +95,7 @@ def _on_grid(density: Tensor) -> Tensor:
 
 
 def _overlap(n: int, device: torch.device) -> Tensor:
-    """What part of each cell every piece covers; the rows sum to 1. (cell, piece)"""
+    """Computes what part of each cell every piece covers; the rows sum to 1. (cell, piece)"""
     edges = torch.arange(GRID + 1, device=device, dtype=torch.float32) * n / GRID
     pieces = torch.arange(n, device=device, dtype=torch.float32)
     covered = torch.minimum(edges[1:, None], pieces + 1) - torch.maximum(edges[:-1, None], pieces)
@@ -146,7 +146,7 @@ _WEIGHTS_AT_ONCE = 2**20  # 4 MB: maps classified together stay in a core's cach
 
 @dataclass(frozen=True)
 class Patterns:
-    """What the network thinks of some maps: probabilities (map, class), classes in the order of
+    """The network's judgement of some maps: probabilities (map, class), classes in the order of
     CLASSES.
     """
 
@@ -232,7 +232,7 @@ _FEWEST = 2  # but two at least: [CLS] and [SEP] of a short text
 
 @dataclass(frozen=True)
 class Evidence:
-    """What speaks for each pattern: 0 is chance, 1 all the weight."""
+    """The evidence for each pattern: 0 is chance, 1 all the weight."""
 
     columns: float
     diagonal: float

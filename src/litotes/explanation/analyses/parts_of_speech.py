@@ -111,7 +111,7 @@ Features = dict[str, float]
 
 
 def is_installed() -> bool:
-    """Whether CRFsuite and the package with the weights are installed."""
+    """Tells whether CRFsuite and the package with the weights are installed."""
     return find_spec("pycrfsuite") is not None and find_spec(_WEIGHTS_PACKAGE) is not None
 
 
@@ -152,7 +152,7 @@ def _read_weights() -> bytes:
 
 
 def _features_at(place: int, words: Sequence[str]) -> Features:
-    """What is known of a word and of its neighbours, each under the prefix of its offset."""
+    """Collects the features of a word and its neighbours, each under the prefix of its offset."""
     features: Features = {}
     for prefix, offset in _OFFSETS.items():
         neighbour = place + offset
@@ -284,7 +284,7 @@ def _join_contractions(words: list[str]) -> Iterator[tuple[str, range]]:
 
 
 def _n_in_ending(words: list[str]) -> int:
-    """How many of the words after the first are the ending of a contraction: 't or ' t after don,
+    """Counts the words after the first that are the ending of a contraction: 't or ' t after don,
     's or ' s after it; 0, 1 or 2.
     """
     if len(words) == 1 or not words[1].startswith("'") or not words[0].isalpha():

@@ -59,7 +59,7 @@ class PatternShares(Result):
 
     half_width: half of the 95 % interval over texts. by_layer: {kind: (layer, pattern)}, patterns
     in the order of `classes`.
-    difference, difference_half_width: effective less standard on the same texts, {pattern: share}.
+    difference, difference_half_width: effective minus standard on the same texts, {pattern: share}.
     agreement: the share of maps on which written rules say the same as the network, {kind: share},
     on one map of every text.
     sure: the mean probability the network gives its answers, {kind: probability}.
@@ -90,8 +90,8 @@ class PatternShares(Result):
         return f"says nothing of texts so short: a pattern needs {FEWEST_PIECES} pieces"
 
     def highlights(self) -> tuple[str, ...]:
-        """Whether the kinds differ, which stands after their shares; where they are one, its
-        shares.
+        """Picks the finding on whether the kinds differ, which stands after their shares; where
+        they are one, its shares.
         """
         place = len(KINDS) if len(self.kinds) > 1 else 0
         return (self.findings()[place],)
@@ -107,7 +107,7 @@ class PatternShares(Result):
         ]
 
     def figure(self) -> Figure:
-        """How often maps show each pattern, standard against effective, over all and by layer
+        """Draws how often maps show each pattern, standard against effective, over all and by layer
         (figure 4 of the paper).
         """
         n_rows = -(-len(self.classes) // _ABREAST)
@@ -198,8 +198,8 @@ def _agree(
     seen: Mapping[int, Tensor],
     large: Sequence[int],
 ) -> bool:
-    """Whether written rules say the same as the network. They are slow: they are asked about one
-    map of the text, which depends on the text alone.
+    """Tells whether written rules say the same as the network. They are slow: they are asked about
+    one map of the text, which depends on the text alone.
     """
     place = sum(observation.read.pieces.ids)
     layer = large[place % len(large)]

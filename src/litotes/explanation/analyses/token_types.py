@@ -77,7 +77,7 @@ class TokenTypes(Result):
     in the order of `types`.
     by_type: the same, the mean over attention heads, {kind: {type: weight}}. n_with: how many texts
     have a type there.
-    difference: standard less effective on the same texts, {type: weight}.
+    difference: standard minus effective on the same texts, {type: weight}.
     from_others: what the other pieces give to [CLS] and [SEP], {type: {kind: (layer,
     attention_head)}}.
     over_layers: the same, the mean over layers and attention heads, {type: {kind: weight}}, with
@@ -137,7 +137,7 @@ class TokenTypes(Result):
         return [name for _, name in sorted(known, reverse=True)[:2]]
 
     def figure(self) -> Figure:
-        """What [CLS] gives to each type of piece, and what all others give to [CLS] and [SEP]
+        """Draws what [CLS] gives to each type of piece, and what all others give to [CLS] and [SEP]
         (figures 1, 5 and 6 of the paper).
         """
         groups = []

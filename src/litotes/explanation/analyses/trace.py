@@ -67,7 +67,7 @@ class Traces(Result):
 
     @property
     def ranks_words(self) -> bool:
-        """Whether some words leave before others."""
+        """True if some words leave before others."""
         if not self.last_to_leave:
             return False
         return self.first_to_leave[0].share < max(one.share for one in self.last_to_leave)

@@ -95,8 +95,8 @@ def why_html(explanation: Explanation, locus: WordPrediction | None = None) -> s
 
 
 def shade_classes(shading: Shading) -> list[str]:
-    """How each word looks: `for s8` is the greatest weight, `against s3` a middling one below 0;
-    nothing near 0.
+    """Names each word's CSS classes: `for s8` is the greatest weight, `against s3` a middling one
+    below 0; nothing near 0.
     """
     sides = ("", "for", "against")
     return [
@@ -105,7 +105,7 @@ def shade_classes(shading: Shading) -> list[str]:
 
 
 def _limits(explanation: Explanation) -> tuple[float, float]:
-    """Of the curves' scale: probabilities share 0 to 1, a regression's values their own range."""
+    """Finds the curves' scale: 0 to 1 for probabilities, the values' own range in a regression."""
     if explanation.answer.probability is not None:
         return 0.0, 1.0
     tested = [one.faithfulness for one in explanation.shadings.values() if one.faithfulness]
@@ -116,7 +116,7 @@ def _limits(explanation: Explanation) -> tuple[float, float]:
 
 
 def _points(curve: Curve, limits: tuple[float, float]) -> str:
-    """Of the curve as a line in a small drawing."""
+    """Writes the curve as the points of a line in a small drawing."""
     low, high = limits
     return " ".join(
         f"{_CURVE_WIDTH * share:.1f},{_CURVE_HEIGHT * (1 - (value - low) / (high - low)):.1f}"
@@ -140,7 +140,7 @@ def packed_heads(layer: LayerMaps, n_levels: int) -> Iterator[dict[str, PackedMa
 
 
 def _facts(explanation: Explanation, packed: list[list[dict[str, PackedMap]]]) -> str:
-    """What the script reads, as JSON that may stand in HTML."""
+    """Writes what the script reads, as JSON that may stand in HTML."""
     words = [
         {"written": harmless(word.written), "pieces": word.pieces, "left": left}
         for word, left in zip(explanation.read.words, explanation.left_at_layer, strict=True)

@@ -85,8 +85,8 @@ def _greatest(side: Tensor) -> Tensor:
 
 
 def levels_within(maps: Sequence[Tensor], budget: int) -> int:
-    """How many levels all attention heads of all layers may have, so that they take about `budget`
-    letters. maps: per layer (attention_head, query, key)
+    """Finds how many levels all attention heads of all layers may have, so that they take about
+    `budget` letters. maps: per layer (attention_head, query, key)
 
     The first attention head of each layer stands for the others.
     """
