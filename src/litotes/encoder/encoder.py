@@ -47,7 +47,7 @@ class Encoder(nn.Module):
             )
 
     def forward(self, batch: Batch, **options: Any) -> Encoding:
-        """What torch's walk makes of a batch. options: of `walk_layers`."""
+        """Encodes a batch with torch's walk. options: of `walk_layers`."""
         encoding: Encoding = walk(TORCH, self, batch, **options)
         return encoding
 
@@ -160,7 +160,7 @@ class Attention(nn.Module):
 
     @property
     def scale(self) -> float:
-        """What the products of queries and keys are multiplied by."""
+        """The factor on the products of queries and keys."""
         share = 1.0 if self.disentangled is None else self.disentangled.share
         return float(share * (self.inner // self.n_heads) ** -0.5)
 
@@ -315,7 +315,7 @@ class Disentangled(nn.Module):
     def forward(
         self, embeddings: Tensor, pairs: Sequence[tuple[slice, Tensor]], qkv: nn.Linear
     ) -> list[DistanceTerms]:
-        """What each block of rows compares its pieces with. qkv: the layer's fused projection."""
+        """Makes the distance terms of each block of rows. qkv: the layer's fused projection."""
         embeddings = functional.dropout(embeddings, self.dropout, self.training)
         keys = queries = None
         if "c2p" in self.terms:
@@ -345,7 +345,7 @@ def _part(qkv: nn.Linear, part: int) -> tuple[Tensor, Tensor | None]:
 
 @dataclass(frozen=True)
 class DistanceTerms:
-    """What one block of rows compares its pieces with.
+    """The distances that one block of rows compares its pieces with.
 
     keys, queries: of all distances, (attention_head, distance, head_width), scaled; None where c2p
     or p2c is missing. reached, places: of `DistanceEmbeddings`.

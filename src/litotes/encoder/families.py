@@ -123,7 +123,7 @@ class EncoderSpec:
         return self.n_distance_buckets or self.farthest
 
     def is_local(self, layer: int) -> bool:
-        """Whether the pieces of this layer read only those near them."""
+        """Tells whether the pieces of this layer read only those near them."""
         return self.window > 0 and layer % self.global_every != 0
 
     def heads_of(self, block: int) -> Sequence[int]:
@@ -132,7 +132,7 @@ class EncoderSpec:
 
     @property
     def is_plain(self) -> bool:
-        """Whether `transformers` computes the same from the weights."""
+        """True if `transformers` computes the same from the weights."""
         return self.weighting == "softmax" and self.pruning == "none" and not self.heads_kept
 
     def as_json(self) -> dict[str, Any]:
@@ -200,7 +200,7 @@ def weight_names(spec: EncoderSpec) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _has_part(spec: EncoderSpec, ours: str) -> bool:
-    """Whether an encoder of this family has the part; most parts are there always."""
+    """Tells whether an encoder of this family has the part; most parts are always there."""
     own_terms = () if spec.shares_projections else spec.position_terms
     optional = {
         "embeddings.projection": spec.has_projection,
@@ -386,7 +386,7 @@ def _check_supported(config: Mapping[str, Any], where: str) -> None:
 
 
 def _can_be(setting: str, value: Any) -> bool:
-    """Whether an encoder can have the setting."""
+    """Tells whether an encoder's setting can have the value."""
     kind = EncoderSpec.__annotations__[setting].partition("[")[0]
     if kind in _KINDS:
         return isinstance(value, _KINDS[kind])

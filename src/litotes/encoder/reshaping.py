@@ -209,7 +209,7 @@ def narrow(encoder: Encoder, width: int) -> Encoder:
 
 
 def _outer_axes(name: str, tensor: Tensor, spec: EncoderSpec) -> Sequence[str] | None:
-    """What the axes of a weight outside the blocks count."""
+    """Names what the axes of a weight outside the blocks count."""
     if name.startswith("relative_bias."):
         return ("bucket", "head")
     if not name.startswith("embeddings."):

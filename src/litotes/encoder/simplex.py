@@ -53,7 +53,7 @@ class _Entmax(torch.autograd.Function):
         ∂a_k = s_k (g_k − q)
         ∂α   = −Σ_k w_k (g_k − q) (e^{y_k} − 1 − y_k) / (α − 1)²,   y_k = −(α − 1) log w_k
 
-    The second is theirs less Σ_k s_k (g_k − q) / (α − 1)² = 0: like this nothing cancels as α → 1.
+    The second is theirs minus Σ_k s_k (g_k − q) / (α − 1)² = 0: like this nothing cancels as α → 1.
     """
 
     @staticmethod
@@ -129,7 +129,7 @@ def _log(weights: Tensor) -> Tensor:
 
 
 class Curve:
-    """What depends on α, one per row (row, 1): the power β of v, and all that is computed with it.
+    """The curve for α, one per row (row, 1): the power β of v, and all that is computed with it.
 
     By logarithms: for small α v is near 1, and log1p keeps the digits that v^β needs.
     """
@@ -145,7 +145,7 @@ class Curve:
         return Curve(self.alpha[some])
 
     def measure(self, behind: Tensor, reach: Tensor, out: Tensor) -> tuple[Tensor, Tensor]:
-        """How far the norm lies above its goal, and the step that the reach should shrink by.
+        """Measures the norm's excess over its goal, and the step that the reach should shrink by.
 
         (row, 1) each; `out` is scratch paper.
 
@@ -164,7 +164,7 @@ class Curve:
 
     def _sums(self, behind: Tensor, reach: Tensor, out: Tensor) -> tuple[Tensor, Tensor]:
         """B and A, (row, 1) each; leaves v^β in `out`."""
-        v = torch.div(behind, reach).clamp_(min=-1)  # less 1 (row, key)
+        v = torch.div(behind, reach).clamp_(min=-1)  # minus 1 (row, key)
         # The exponent stays off 0 × −∞ and off what makes denormals, which are slow; where v = 0
         # the product with v is 0 all the same.
         lowest = math.log(torch.finfo(out.dtype).tiny) / 2

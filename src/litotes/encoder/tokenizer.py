@@ -130,7 +130,7 @@ class PieceTokenizer:
         return max(self._tokenizer.get_vocab(with_added_tokens=True).values(), default=-1) + 1
 
     def piece_string(self, number: int) -> str | None:
-        """How the piece of this number is written; None if there is none."""
+        """Returns the piece of this number as it is written; None if there is none."""
         written: str | None = self._tokenizer.id_to_token(number)
         return written
 
@@ -145,7 +145,7 @@ class PieceTokenizer:
         return self._meaningless
 
     def frame(self, *, pair: bool) -> Frame:
-        """What is put around a text, or around the two of a pair."""
+        """Finds what is put around a text, or around the two of a pair."""
         encoding = self._tokenizer.encode("a", "a" if pair else None)
         parts: tuple[list[int], ...] = ([], [], [])
         place = 0  # before the first text, after it, after the second
@@ -221,7 +221,7 @@ class PieceTokenizer:
 
 
 def _is_visible(text: str) -> bool:
-    """Whether it has a character that can be seen, or that is newer than Python's tables."""
+    """Tells whether a text has a character that can be seen, or newer than Python's tables."""
     return any(category(character) not in _INVISIBLE for character in text)
 
 
@@ -256,7 +256,7 @@ def _plain_pieces(encoding: Encoding) -> list[str]:
 
 
 def _continues(encoding: Encoding) -> list[bool]:
-    """Whether each piece belongs to the same word as the one before it."""
+    """Tells of each piece whether it belongs to the same word as the one before it."""
     words = encoding.word_ids
     earlier = [None, *words][: len(words)]
     return [

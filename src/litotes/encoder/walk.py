@@ -169,7 +169,7 @@ def _attend(
     *,
     firsts: bool = False,
 ) -> Seen:
-    """What each piece gathers; firsts: only the first of each text, unless weights are wanted."""
+    """Runs a layer's attention; firsts: for first pieces alone, unless weights are wanted."""
     spec, block = encoder.spec, encoder.block_of(layer)
     read = state.hidden
     if block.norm_first and block.attention_norm is not None:

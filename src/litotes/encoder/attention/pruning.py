@@ -53,14 +53,14 @@ class Pruning(nn.Module, ABC):
 
     @abstractmethod
     def plan(self) -> Plan:
-        """What goes on after each layer; in training mode it may be another one at every call."""
+        """Plans what goes on after each layer; in training mode perhaps anew at every call."""
 
     def factor(self, ops: Operations, layer: int, hidden: Value) -> Value | None:
-        """What multiplies the importance of pieces in a layer, (piece,); None: nothing."""
+        """Returns what multiplies the importance of pieces in a layer, (piece,); None: nothing."""
         return None
 
     def importance(self, ops: Operations, layer: int, state: State, seen: Seen) -> Value:
-        """How important each piece is, earlier layers included. (piece,)
+        """Computes how important each piece is, earlier layers included. (piece,)
 
         importance_l = (importance_{l−1} + received_l) × factor_l, unless a pruning says otherwise.
         """

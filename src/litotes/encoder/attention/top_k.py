@@ -47,7 +47,7 @@ class SelectiveSoftmax(Weighting):
         return self.sparsity * min(1.0, self.progress / self.ramp)
 
     def kept_counts(self, device: torch.device) -> Tensor:
-        """How many of n are among the best, for every n. (n,)"""
+        """Counts how many of n are among the best, for every n. (n,)"""
         return kept_counts(1 - self.sparsity_now, device)
 
 

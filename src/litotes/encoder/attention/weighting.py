@@ -20,7 +20,7 @@ LONGEST = 1024
 
 @dataclass(frozen=True)
 class RowRule:
-    """What the kernels compute, by name (kernels/rules.py).
+    """The rule that the kernels compute, by name (kernels/rules.py).
 
     alpha: of each attention head, for `powers`. (attention_head,)
     kept: how many of n keys, or of n blocks of keys, a row keeps, for n from 0 to LONGEST. (n,)
@@ -34,7 +34,7 @@ class RowRule:
 
     @property
     def chooses(self) -> bool:
-        """Whether some keys are chosen, and the others get nothing."""
+        """True if some keys are chosen, and the others get nothing."""
         return self.kept is not None
 
 
@@ -78,7 +78,7 @@ class Weighting(nn.Module, ABC):
 
     @property
     def is_settled(self) -> bool:
-        """Whether the weighting has stopped changing: scores of an epoch before that say little
+        """True once the weighting has stopped changing: scores of an epoch before that say little
         about the model.
         """
         return True
@@ -101,8 +101,8 @@ class Weighting(nn.Module, ABC):
         """
 
     def row_rule(self, device: torch.device) -> RowRule | None:
-        """What the kernels on a GPU do with a row of affinities, as the weighting is now; None:
-        there is no kernel for it, and the definition is computed.
+        """Returns what the kernels on a GPU do with a row of affinities, as the weighting is now;
+        None: there is no kernel for it, and the definition is computed.
         """
         return None
 
