@@ -140,7 +140,7 @@ def export_model(
     n_texts: int,
     watch: Watch = ignore_progress,
 ) -> tuple[ExportResult, bytes]:
-    """What an export of one model would be, and the file's content."""
+    """Measures what an export of one model would be, and builds the file's content."""
     model = load_model(folder)
     training, measured, measured_on = choose_sample(model, source)
     training = training[:_N_CALIBRATION_TEXTS] if precision == "int8" else []
@@ -199,7 +199,7 @@ Logits = Mapping[str, Array]
 
 @dataclass(frozen=True)
 class ExportLoss:
-    """What the export changed in a task.
+    """The changes that the export made in a task.
 
     n_changed: labels that are others, or numbers that moved noticeably.
     largest_difference: of a probability, or of the number.

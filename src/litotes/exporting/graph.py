@@ -44,8 +44,8 @@ def _operator(op: str, *, swapped: bool = False) -> Callable[[Any, Any], Any]:
 
 
 class Symbol:
-    """What an operator gives, by its name in the graph; arithmetic adds operators. Numbers it meets
-    are float32, tuples vectors of whole numbers.
+    """The output of an operator, by its name in the graph; arithmetic adds operators. Numbers it
+    meets are float32, tuples vectors of whole numbers.
 
     layout, width: what operations note about it (onnx_operations.py).
     """

@@ -117,7 +117,7 @@ class Inputs:
         return scale, np.uint8(np.rint(-self.reach * low / scale))
 
     def round(self, values: Array) -> Array:
-        """What is left of values (row, input) that are written in these steps."""
+        """Rounds values (row, input) to these steps."""
         scale, zero = self.steps()
         steps = np.clip(np.rint(values / scale) + zero, 0, HIGHEST_INPUT)
         return (steps - zero) * scale

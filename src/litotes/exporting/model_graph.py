@@ -228,8 +228,8 @@ class _Writer:
         return graph.Squeeze(graph.NonZero(stays), (0,))
 
     def _write_leads(self, found: Symbol) -> tuple[list[str], Symbol]:
-        """By how much a label leads the next one, or the second of two the first, less what decides
-        between them (`label_margins`); and the tasks in that order. (text, task, 1)
+        """Writes by how much a label leads the next one, or the second of two the first, minus what
+        decides between them (`label_margins`); and the tasks in that order. (text, task, 1)
         """
         graph, precise = self.graph, self.graph.cast(found, np.float64)
         pairs = [task for task, (start, end) in self.ends.items() if end - start == 2]
@@ -249,7 +249,7 @@ class _Writer:
         return [*pairs, *others], leads[0] if len(leads) == 1 else graph.Concat(*leads, axis=1)
 
     def _bound(self, task: str) -> float:
-        """What the second of two labels must lead by: 0 where no threshold was fitted."""
+        """Computes what the second of two labels must lead by: 0 where no threshold was fitted."""
         calibration = self.model.calibration_of(task)
         if calibration.threshold is None:
             return 0.0

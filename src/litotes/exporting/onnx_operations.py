@@ -63,7 +63,7 @@ _EPSILON, _TINY = float(np.finfo(np.float32).eps), np.finfo(np.float32).tiny
 
 @dataclass(frozen=True)
 class Group:
-    """How many pieces each text of a run has, (1,): n_real without a fused one, n_now with it.
+    """The number of pieces in each text of a run, (1,): n_real without a fused one, n_now with it.
 
     positions: where they stand, (text, piece), or (1, piece) where no piece ever leaves; None: not
     needed.
@@ -119,8 +119,8 @@ class AllLive:
 
 
 class Best(Symbol):
-    """Whether scores are among the best of their row; written only if somebody asks for more than
-    `values` and `places`, those of the best.
+    """The marks of the best scores of each row; written only if more is asked for than `values` and
+    `places`, those of the best.
     """
 
     def __init__(self, scores: Symbol, values: Symbol, places: Symbol) -> None:
@@ -160,7 +160,7 @@ class OnnxOperations(Operations):
         self.batch = Batch(*(cast(Any, part) for part in (pieces, segments, group)))
 
     def _part(self, name: str) -> None:
-        """What the nodes added from now on belong to, of the layer there is."""
+        """Names what the nodes added from now on belong to, in the current layer."""
         self.graph.part = name if self._layer < 0 else f"layer.{self._layer}.{name}"
 
     def _positions(self) -> Symbol | None:
@@ -174,7 +174,7 @@ class OnnxOperations(Operations):
 
     @property
     def _moves(self) -> bool:
-        """Whether where pieces stand differs from text to text: some leave."""
+        """True if where pieces stand differs from text to text: some leave."""
         return min(self.encoder.pruning.plan().pieces) < 1
 
     # How values are laid out
@@ -208,7 +208,7 @@ class OnnxOperations(Operations):
         return self._as("apart", self.reshape(x, -1, width), width)
 
     def _gather(self, values: Any, places: Symbol) -> Symbol:
-        """Of every text its own places: (text, piece, …), (text, place) → (text, place, …)"""
+        """Gathers each text's own places: (text, piece, …), (text, place) → (text, place, …)"""
         indices = self.graph.Unsqueeze(places, (2,))
         return self.graph.GatherND(values, indices, batch_dims=1)
 
@@ -373,8 +373,8 @@ class OnnxOperations(Operations):
     def _bias(
         self, layer: int, attention: Attention, state: State, projected: Projected, *, firsts: bool
     ) -> tuple[Symbol | None, Symbol | None]:
-        """What is added to the affinities by where pieces stood, (text or 1, attention_head or 1,
-        query, key), and the keys that may be read; None: nothing, all.
+        """Computes what is added to the affinities by where pieces stood, (text or 1,
+        attention_head or 1, query, key), and the keys that may be read; None: nothing, all.
         """
         graph, spec, encoder = self.graph, self.encoder.spec, self.encoder
         if state.context is None:

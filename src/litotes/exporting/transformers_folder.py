@@ -134,7 +134,7 @@ def _tensors(model: Model, task: Task) -> dict[str, Tensor]:
 
 
 def _bound_of_states(encoder: Encoder) -> Tensor:
-    """What no hidden state exceeds, rounded up to a number that float32 adds exactly. (width,)"""
+    """Bounds all hidden states, rounded up to a number that float32 adds exactly. (width,)"""
     scale, shift = _last_norm(encoder)
     return (scale.abs() * encoder.spec.width**0.5 + shift.abs()).ceil()
 
