@@ -52,11 +52,11 @@ class MatrixCell(Result):
 
     @property
     def is_above_majority(self) -> bool:
-        """Whether the models are clearly better than the most frequent label."""
+        """True if the models are clearly better than the most frequent label."""
         return self.interval[0] > self.majority
 
     def holds(self, score: float) -> bool:
-        """Whether another's score lies inside the interval."""
+        """Tells whether another's score lies inside the interval."""
         return self.interval[0] <= score <= self.interval[1]
 
     def text(self) -> str:

@@ -66,7 +66,7 @@ class CellScores(Result):
 
     @classmethod
     def from_json(cls, content: Json) -> CellScores:
-        """What is not such scores is a ValueError."""
+        """Reads a cell's scores; any other content is a ValueError."""
         own = {name: content[name] for name in content if name in cls.__dataclass_fields__}
         scores = {name: value for name, value in content.items() if name not in own}
         return parse_as(cls, own | {"scores": scores})
@@ -103,11 +103,11 @@ class TaskPredictions:
         )
 
     def reliability(self) -> Reliability:
-        """How reliable the probabilities of the given labels are."""
+        """Measures how reliable the probabilities of the given labels are."""
         return reliability(self.confidence(), self.gold() == self.predicted())
 
     def risk_coverage(self) -> RiskCoverage:
-        """How many mistakes remain when the least sure labels are left out."""
+        """Finds how many mistakes remain when the least sure labels are left out."""
         return risk_coverage(self.confidence(), self.gold() == self.predicted())
 
     def confidence(self) -> Floats:
@@ -135,7 +135,7 @@ Predictions = Mapping[str, TaskPredictions]
 
 
 def kind_of_answer(task: Task) -> str:
-    """What a task is answered with."""
+    """Names what a task is answered with."""
     if task.is_choice:
         return "one label"
     return "several labels" if task.multi_label else "a number"
@@ -356,7 +356,7 @@ def map_labels_as_trained(corpus: Corpus, folder: ModelFolder) -> Corpus:
 
 @dataclass(frozen=True)
 class ModelDifference(Tested):
-    """The first model less the second in one cell."""
+    """The first model minus the second in one cell."""
 
     task: str
     cell: str

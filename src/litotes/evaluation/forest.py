@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Points:
-    """What stands in each row of a panel, in hundredths; None: nothing does. shift: how far below
+    """The points in each row of a panel, in hundredths; None: there is none. shift: how far below
     the row's middle, so that two points do not cover each other.
     """
 

@@ -95,7 +95,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Gap(Tested):
-    """A group less all other texts. measure: macro_f1, accuracy or `recall LABEL`.
+    """A group minus all other texts. measure: macro_f1, accuracy or `recall LABEL`.
 
     power: the chance to find a gap of VISIBLE with these numbers of texts, at 0.05 without any
     correction.
@@ -118,13 +118,13 @@ class Gap(Tested):
 
     @property
     def kind(self) -> str:
-        """Of its measure: macro-F1, accuracy or recall."""
+        """The kind of measure: macro-F1, accuracy or recall."""
         return self.measure.partition(" ")[0].replace("macro_f1", "macro-F1")
 
 
 @dataclass(frozen=True)
 class Spread:
-    """How far the groups of a column lie apart in macro-F1, from the best to the worst.
+    """The spread of a column's groups in macro-F1, from the best to the worst.
 
     The groups of a small corpus always differ: spread_by_chance is the mean when the same texts are
     dealt to groups of the same sizes at random, spread_p the share of deals with a spread at least
@@ -235,7 +235,7 @@ class Answered:
         return np.asarray(by_model.reshape(self.answers.shape[:2]).mean(0))
 
     def by_label(self) -> Counts:
-        """How many texts have each label. (class,)"""
+        """Counts the texts with each label. (class,)"""
         return np.bincount(self.gold, minlength=len(self.labels))
 
     def patterns(self) -> AnswerPatterns:
@@ -340,8 +340,8 @@ def _difference(by_seed: Floats, over_texts: Interval) -> Estimate:
 def _spread(
     sides: Mapping[str, Answered], whole: AnswerPatterns, place: tuple[str, str], seed: int
 ) -> Spread:
-    """How far the groups lie apart, mean over models, and how far when the texts of all of them
-    are dealt to them at random, all answers to a text together.
+    """Measures how far the groups lie apart, mean over models, and how far when the texts of all of
+    them are dealt to them at random, all answers to a text together.
     """
     scores = {name: float(scores_of(own.patterns()).mean()) for name, own in sides.items()}
     worst, *_, best = sorted(scores, key=scores.__getitem__)

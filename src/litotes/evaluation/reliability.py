@@ -48,7 +48,7 @@ class Bin:
 
 @dataclass(frozen=True, repr=False)
 class Reliability(Result):
-    """How reliable confidence is. `bins` are the equally wide ones that hold any text."""
+    """The reliability of confidence. `bins` are the equally wide ones that hold any text."""
 
     shown = ("n", "accuracy", "confidence", "ece")
     n: int

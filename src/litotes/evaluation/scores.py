@@ -44,7 +44,7 @@ class Result:
 
 
 def plain(value: Any) -> Any:
-    """What JSON knows: a dataclass becomes its fields, and what else it names in `derived`."""
+    """Makes JSON of a value: a dataclass becomes its fields, and what else its `derived` names."""
     if is_dataclass(value):
         names = [*(one.name for one in fields(value)), *getattr(value, "derived", ())]
         return {name.removeprefix("is_"): plain(getattr(value, name)) for name in names}
@@ -175,7 +175,7 @@ def f1_interval(counts: Counts, *, seed: int) -> Interval:
 
 
 def unseen_share(n: int) -> float:
-    """What n texts may not show at all: the share of which 0 of n are seen with a chance of 2.5 %.
+    """Computes the share that n texts may not show at all: 0 of n are seen with a chance of 2.5 %.
 
     0.025 = (1 − share)ⁿ, the end of Clopper and Pearson's 95 % interval (1934).
     """
@@ -293,5 +293,5 @@ def _micro_f1_of(counts: NDArray[Any]) -> Floats:
 
 
 def _parts(gold: Bools, given: Bools) -> NDArray[np.float64]:
-    """What each text adds to the counts of hits, given and gold. (kind, text, class)"""
+    """Computes what each text adds to the counts of hits, given and gold. (kind, text, class)"""
     return np.stack([gold & given, given, gold]).astype(np.float64)

@@ -67,12 +67,12 @@ class SharedTaskScore:
     n_elsewhere: int
 
     def lines(self) -> list[str]:
-        """What the organisers' script writes into scores.txt."""
+        """Lists the lines that the organisers' script writes into scores.txt."""
         lines = [f"f1-{name}: {cell.macro_f1:.4f}" for name, cell in self.cells.items()]
         return [*lines, f"score: {self.score:.4f}"]
 
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the score must know beside it."""
+        """Says what a reader must know next to the score."""
         return render_paragraphs(NOTES, "shared_task", one=self, varieties=VARIETIES)
 
     def as_json(self) -> Json:
@@ -239,13 +239,13 @@ _UNIX, _READABLE = 3, 0o644 << 16
 
 @dataclass(frozen=True)
 class Submission:
-    """What is handed in: the lines of answer.csv without their header, and notes about them."""
+    """A submission: the lines of answer.csv without their header, and notes about them."""
 
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...]
 
     def count(self, task: str, label: int) -> int:
-        """How many texts got this answer."""
+        """Counts the texts that got this answer."""
         column = COLUMNS.index(task)
         return sum(row[column] == str(label) for row in self.rows)
 
@@ -302,7 +302,7 @@ def answer(
 def write_submission(submission: Submission, file: Path) -> None:
     """Writes the archive and a separate answer.csv, then reads the archive back to compare it.
 
-    What went into a pipe cannot be read back; whoever reads it has it.
+    What went into a pipe cannot be read back; anyone who reads it has it.
     """
     content = submission.as_zip()
     write_bytes(file.with_name(ANSWER), submission.as_csv())

@@ -67,7 +67,7 @@ def split_draws(n_draws: int, n_patterns: int) -> Iterator[int]:
 
 
 def draw_texts(n: int, generator: np.random.Generator) -> Iterator[Counts]:
-    """How often each of n texts comes in every resample, a part of the resamples at a time.
+    """Draws how often each of n texts comes in every resample, a part of the resamples at a time.
 
     (resample, text)
     """
@@ -166,7 +166,7 @@ class Estimate:
 
     @property
     def is_clear(self) -> bool:
-        """Of a difference: whether its sign is known."""
+        """True if the sign of a difference is known."""
         return self.interval[0] > 0 or self.interval[1] < 0
 
     @property
@@ -222,7 +222,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, repr=False)
 class Difference(Result):
-    """System a less system b in macro-F1: mean over seeds, 95 % interval over texts and seeds, p of
+    """System a minus b in macro-F1: mean over seeds, 95 % interval over texts and seeds, p of
     the paired permutation test.
 
     The interval asks about other texts and other seeds, p about these seeds alone: with seeds that
@@ -247,7 +247,7 @@ def difference(
     n_permutations: int = N_PERMUTATIONS,
     seed: int = 0,
 ) -> Difference:
-    """A less b. gold (text,), a and b (seed, text)
+    """A minus b. gold (text,), a and b (seed, text)
 
     Texts are resampled jointly, so what is hard for both cancels. Where both answer all texts
     alike, the interval is what either would lose if `unseen_share` of its right answers were not.

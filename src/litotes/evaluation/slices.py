@@ -13,7 +13,7 @@ For 20 texts with few mistakes z promises too much: its p would confirm by luck 
 says. The second half knows nothing of the search, so with a chance of at least 0.95 no slice is
 confirmed by luck, however many were looked at. Intervals of the differences are Newcombe's (1998)
 on the second half. Slices overlap, and a word may stand for a platform or for a label that is hard
-everywhere. So beside each difference stands the matched one (Mantel & Haenszel 1959): texts of one
+everywhere. So next to each difference stands the matched one (Mantel & Haenszel 1959): texts of one
 variety, source and gold label, a stratum k, are compared with each other,
 
     RD = Σ w_k (e_in,k − e_out,k) / Σ w_k,   w_k = n_in,k n_out,k / n_k
@@ -59,7 +59,7 @@ N_KEPT = 10
 
 @dataclass(frozen=True)
 class Slice(Tested):
-    """A slice that was kept. Differences are error rates inside less outside.
+    """A slice that was kept. Differences are error rates inside minus outside.
 
     n: its texts in the second half, and the others. searched: the difference on the first half,
     where chance has chosen it. matched: the difference among texts of the same variety, source and
@@ -83,7 +83,7 @@ class Slice(Tested):
 
     @property
     def is_explained(self) -> bool:
-        """Whether its varieties, sources and labels may be all there is to it."""
+        """True if its varieties, sources and labels may be all there is to it."""
         return self.matched_interval is None or self.matched_interval[0] <= 0
 
     @property
@@ -105,7 +105,7 @@ class Slice(Tested):
 
 @dataclass(frozen=True, repr=False)
 class Slices(Result):
-    """What was kept, confirmed or not, the surest first. n_candidates: looked at, by task."""
+    """The slices kept, confirmed or not, the surest first. n_candidates: looked at, by task."""
 
     shown = ("n_candidates", "notes")
     slices: tuple[Slice, ...]
@@ -199,7 +199,7 @@ def _count(wrong: Bools, own: Bools) -> tuple[tuple[int, int], tuple[int, int]]:
 
 
 def _strata(result: TaskPredictions, kind: str) -> Counts:
-    """The number of each text's variety, source and gold label, less what the slice itself is."""
+    """Numbers each text's variety, source and gold label, without what the slice itself is."""
     varieties = ["" if kind in ("variety", "cell") else one.variety for one in result.examples]
     sources = ["" if kind in ("source", "cell") else one.source for one in result.examples]
     numbers: dict[Any, int] = {}
@@ -305,7 +305,7 @@ def _whole(example: Example) -> str:
 
 
 def findings(found: Slices) -> tuple[str, ...]:
-    """What was looked at, kept and confirmed, in sentences."""
+    """Says what was looked at, kept and confirmed, in sentences."""
     return render_paragraphs("evaluation/slices.txt", "findings", found=found)
 
 

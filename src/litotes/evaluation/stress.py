@@ -1,5 +1,5 @@
 """Which features of a variety change a model's answers? Real texts are rewritten, the model is
-asked about each version, and what changed is counted beside a control that misspells as many words.
+asked about each version, and what changed is counted against a control misspelling as many words.
 
 Statistics are of pairs: a text under a rewrite and under its control. All intervals are of 95 %.
 Texts are taken as independent draws.
@@ -53,7 +53,7 @@ Answers = dict[tuple[str, str | None], Mapping[str, Answer]]
 
 @dataclass(frozen=True)
 class Contrast(Estimate, Tested):
-    """A rewrite less its control on the same texts."""
+    """A rewrite minus its control on the same texts."""
 
     p: float
     adjusted_p: float
@@ -61,7 +61,7 @@ class Contrast(Estimate, Tested):
 
 @dataclass(frozen=True)
 class Comparison:
-    """A rewrite beside its control, on the n texts that have one.
+    """A rewrite against its control, on the n texts that have one.
 
     flips: share of answers that change. change: mean change of the probability of the label first
     given. The differences are None where there are too few texts for a test.
@@ -103,7 +103,7 @@ class StressRow:
 
     @property
     def is_worse_than_control(self) -> bool:
-        """Whether more answers flip, or the probability falls further, than under the control."""
+        """True if more answers flip, or the probability falls further, than under the control."""
         flips, change = self.flip_difference, self.change_difference
         flips_more = flips is not None and flips.is_significant and flips.value > 0
         return flips_more or (change is not None and change.is_significant and change.value < 0)
@@ -111,7 +111,7 @@ class StressRow:
 
 @dataclass(frozen=True)
 class VarietyRow:
-    """All features that eWAVE calls common in a variety, pooled: share of flips, less controls.
+    """All features that eWAVE calls common in a variety, pooled: share of flips, minus controls.
 
     Intervals draw whole texts, since a text comes under many rewrites.
     """
@@ -384,7 +384,7 @@ def sign_test(differences: Floats, *, seed: int) -> float:
 
 
 def findings(result: StressResult) -> tuple[str, ...]:
-    """What was found, in sentences."""
+    """Says what was found, in sentences."""
     return render_paragraphs("evaluation/stress.txt", "findings", result=result, fewest=FEWEST)
 
 
@@ -404,7 +404,7 @@ def write_stress(result: StressResult, rewrites: Mapping[str, Rewrite], folder: 
 
 
 def draw_stress(result: StressResult) -> Figure:
-    """Draws a forest plot for each task: flips under each rewrite beside those under its control.
+    """Draws a forest plot for each task: flips under each rewrite next to those under its control.
 
     Rewrites with fewer than FEWEST texts are left out.
     """

@@ -211,13 +211,13 @@ class SetCoverage(Result):
 
 
 def share_of(hits: Sequence[bool]) -> Share:
-    """How many of the texts are hits, with the interval of Clopper and Pearson."""
+    """Computes the share of texts that are hits, with the interval of Clopper and Pearson."""
     n_hits, n = sum(hits), len(hits)
     return Share(n_hits, n, n_hits / n if n else None, exact_interval(n_hits, n))
 
 
 def set_coverages(predictions: Predictions, corpus: Corpus) -> tuple[SetCoverage, ...]:
-    """Of every task whose answers have sets: over all texts, then by cell."""
+    """Measures every task whose answers have sets: over all texts, then by cell."""
     found = []
     for result in predictions.values():
         if (promised := result.task.coverage) is not None:
