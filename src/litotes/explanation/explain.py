@@ -58,7 +58,7 @@ def explain(
     answered_at_layer: int | None = None,
     watch: Watch = ignore_progress,
 ) -> Explanation:
-    """Why the model gave its answer to `task`. answers: what it says of the text.
+    """Explains why the model gave its answer to `task`. answers: what it says of the text.
 
     model: a runtime is explained by the methods that ask for other answers alone (`ASKING`),
     without torch; what happens in its layers is not known. methods: those to run as well as
@@ -115,8 +115,8 @@ def _look_inside(
 
 
 def chosen_methods(method: str, methods: Sequence[str] | None = None) -> list[str]:
-    """In the table's order; an unknown name is an error that names the nearest, and one that needs
-    torch says so where there is none.
+    """Lists them in the table's order; an unknown name is an error that names the nearest, and one
+    that needs torch says so where there is none.
     """
     available = available_methods()
     for name in (method, *(methods or ())):

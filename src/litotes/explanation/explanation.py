@@ -287,7 +287,7 @@ class Explanation:
         return f"{early} What is explained is the answer of all {n_layers} layers."
 
     def _repr_html_(self) -> str:
-        """In a notebook: the answer, and the text shaded by the method to show first."""
+        """Shows in a notebook the answer, and the text shaded by the method to show first."""
         return render(
             "explanation/notebook.html",
             explained=self,

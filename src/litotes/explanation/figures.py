@@ -135,7 +135,7 @@ def _draw_answer(explanation: Explanation, into: Any) -> None:
 def _draw_shading(
     explanation: Explanation, placed: Sequence[PlacedText], into: Any, *, height: float
 ) -> None:
-    """In axes of exactly the width the words were laid out for."""
+    """Draws in axes of exactly the width the words were laid out for."""
     shading, width = explanation.shadings[explanation.method], _WIDTH - 2 * _EDGE
     signs = " (blue, underlined: for; orange, dotted: against)" if shading.is_signed else ""
     title = f"what the model used, by {drawable(shading.method.replace('_', ' '))}{signs}"
@@ -148,8 +148,8 @@ def _draw_shading(
 def _draw_maps(
     explanation: Explanation, layer: LayerMaps, maps: Mapping[str, NDArray[Any]], into: Any
 ) -> None:
-    """On one scale that ends where weights may: standard ones are shares, from 0 to 1; effective
-    ones have a sign, so that 0 is in the middle, and may lie beyond 1.
+    """Draws on one scale that ends where weights may: standard ones are shares, from 0 to 1;
+    effective ones have a sign, so that 0 is in the middle, and may lie beyond 1.
 
     Weak weights are lifted: the colour goes with the square root of the weight.
     """
@@ -282,7 +282,7 @@ def drawable(text: str) -> str:
 
 
 def _parts(side: Side) -> Iterator[tuple[str, int | None]]:
-    """With blanks and single words between the words apart; a tab is a blank."""
+    """Yields the parts, blanks and single words between the words apart; a tab is a blank."""
     more = f" … {len(side.unread):,} more characters were not read" if side.unread else ""
     for part, number in (*side.parts, (more, None)):
         if number is not None:
@@ -307,8 +307,8 @@ def bands_inches(n_layers: int, n_names: int) -> float:
 
 
 def draw_bands(seen: Floats, names: Sequence[str], into: Any) -> list[Axes]:
-    """One below another, so that all names can be written; a text too long for that is one band
-    without names. Dark where something is there, light where it is gone.
+    """Draws bands one below another, so that all names can be written; a text too long for that is
+    one band without names. Dark where something is there, light where it is gone.
 
     seen: (layer, name), from 0 to 1
     """

@@ -101,7 +101,7 @@ class ValueNorm(LastLayer):
 
 
 def readers(question: Question, view: TextAttention) -> Tensor:
-    """Which queries of the last layer the head goes on to read. (query,) of bool
+    """Tells which queries of the last layer the head goes on to read. (query,) of bool
 
     What leaves in this very layer is read no more, unless it goes into a fused piece.
     """

@@ -163,7 +163,7 @@ class Result(ABC):
         return asdict(self)
 
     def nothing_to_say(self) -> str | None:
-        """Why these texts leave nothing to report, as the end of a sentence ("it says …"); the
+        """Says why these texts leave nothing to report, as the end of a sentence ("it says …"); the
         analysis is then left out. None: there is something.
         """
         return None

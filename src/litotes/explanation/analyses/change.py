@@ -57,7 +57,7 @@ class Change(Result):
         return [(value, layer, value <= _SAME) for value, layer in sorted(known)]
 
     def figure(self) -> Figure:
-        """By layer and by head, as figure 3 of Sun and Marasović."""
+        """Draws the similarity by layer and by head, as figure 3 of Sun and Marasović."""
         maps = {f"{kind.capitalize()} attention": self.similarity[kind] for kind in self.kinds}
         group = MapGroup(maps, "cosine, before and after", high=1)
         return maps_figure([group], top=_TOP, draw_above=self._draw_layers)
@@ -92,7 +92,7 @@ class ChangeAnalysis(Analysis):
 
 
 def _shared_part(view: TextAttention, after: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
-    """Both maps for the pieces and attention heads that are left; before fine-tuning none had
+    """Cuts both maps to the pieces and attention heads that are left; before fine-tuning none had
     left.
     """
     everywhere = torch.arange(after.shape[-1], device=view.origin.device)

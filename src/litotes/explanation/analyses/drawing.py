@@ -294,7 +294,7 @@ class NamedMean:
     def around(
         cls, name: str, value: float, half_width: Number, *, note: str = "", scale: float = 1.0
     ) -> NamedMean:
-        """With an interval of that half width on either side."""
+        """Makes one with an interval of that half width on either side."""
         ends = None
         if half_width is not None:
             ends = scale * (value - half_width), scale * (value + half_width)

@@ -115,5 +115,5 @@ def by_attention_head(view: TextAttention, effective: EffectiveAttention) -> dic
 
 
 def cosine(one: Tensor, other: Tensor) -> Tensor:
-    """Between maps laid flat, (attention_head, query, key) → (attention_head,)."""
+    """Compares maps laid flat, (attention_head, query, key) → (attention_head,)."""
     return torch.cosine_similarity(one.flatten(1), other.flatten(1), dim=-1)

@@ -73,8 +73,8 @@ def tag(words: Sequence[str]) -> list[PartOfSpeech]:
 
 
 def _of_penn(word: str, tag: str, tag_after: str) -> PartOfSpeech:
-    """From the tags of the Penn treebank, which do not tell "this is" from "this phone", nor "which
-    I like" from "which phone".
+    """Reads the tags of the Penn treebank, which do not tell "this is" from "this phone", nor
+    "which I like" from "which phone".
     """
     small = word if word in ("IT", "US") else word.lower()
     if small in _PRONOUNS:

@@ -158,7 +158,7 @@ class PatternsAnalysis(Analysis):
         self.n_large = 0
 
     def measure(self, observation: Observation) -> dict[str, Any]:
-        """Every map counts alike; a text is the unit of the intervals, for its maps are not
+        """Counts every map alike; a text is the unit of the intervals, for its maps are not
         independent.
         """
         views = observation.layers
@@ -210,8 +210,8 @@ def _agree(
 
 
 def segments_of(view: TextAttention, observation: Observation) -> Tensor | None:
-    """Which text of a pair each piece still there belongs to, (piece,); None where there is no
-    pair. A fused piece goes with the first.
+    """Tells which text of a pair each piece still there belongs to, (piece,); None where there is
+    no pair. A fused piece goes with the first.
     """
     if not any(word.is_pair for word in observation.read.words):
         return None

@@ -233,8 +233,8 @@ def _from_others(
 
 
 def places_by_type(read: ReadText) -> dict[str, list[int]]:
-    """Where in a text the pieces of every type stand: special pieces, and the first piece of every
-    word.
+    """Finds where in a text the pieces of every type stand: special pieces, and the first piece of
+    every word.
 
     The texts of a pair are tagged each by itself.
     """
@@ -254,7 +254,7 @@ def places_by_type(read: ReadText) -> dict[str, list[int]]:
 
 
 def _at(view: TextAttention, places: Sequence[int]) -> Tensor:
-    """Which pieces of a layer stand at these places of the text. (piece,)"""
+    """Tells which pieces of a layer stand at these places of the text. (piece,)"""
     wanted = torch.tensor(places, dtype=view.origin.dtype, device=view.origin.device)
     return torch.isin(view.origin, wanted)
 

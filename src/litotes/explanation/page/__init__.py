@@ -125,7 +125,7 @@ def _points(curve: Curve, limits: tuple[float, float]) -> str:
 
 
 def packed_heads(layer: LayerMaps, n_levels: int) -> Iterator[dict[str, PackedMap]]:
-    """Both maps of every attention head; the effective one is left out where it is the same."""
+    """Packs each attention head's maps; the effective one is left out where it is the same."""
     n_pieces = len(layer.origin)
     for standard, effective, n_null in zip(
         layer.standard, layer.effective, layer.n_null, strict=True

@@ -106,7 +106,7 @@ def _integer_type(n_levels: int) -> type[np.int8] | type[np.uint8]:
 
 
 def _compress(values: NDArray[np.int8 | np.uint8]) -> str:
-    """Only runs are looked for: measured as small, and five times as fast."""
+    """Looks for runs alone: measured as small, and five times as fast."""
     packer = zlib.compressobj(6, strategy=zlib.Z_RLE)
     return b64encode(packer.compress(values.tobytes()) + packer.flush()).decode()
 
