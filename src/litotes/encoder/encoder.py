@@ -83,7 +83,7 @@ class Encoder(nn.Module):
 
 @contextmanager
 def recompute(encoder: Encoder, wanted: bool) -> Iterator[None]:
-    """Where gradients are wanted, what layers compute is computed again instead of kept."""
+    """Recomputes what layers compute, where gradients are wanted, instead of keeping it."""
     encoder.recomputes = wanted and torch.is_grad_enabled()
     try:
         yield
@@ -169,7 +169,7 @@ class Attention(nn.Module):
         return self.qkv(hidden).unflatten(-1, (3, self.n_heads, -1))
 
     def project_part(self, hidden: Tensor, outputs: slice) -> Tensor:
-        """Only the query, or only key and value. → (piece, part, attention_head, head_width)"""
+        """Projects to the query or to key and value. → (piece, part, attention_head, head_width)"""
         bias = None if self.qkv.bias is None else self.qkv.bias[outputs]
         some = functional.linear(hidden, self.qkv.weight[outputs], bias)
         return some.unflatten(-1, (-1, self.n_heads, self.inner // self.n_heads))
@@ -377,7 +377,7 @@ class DistanceTerms:
 
 
 def _compare(rows: Tensor, projected: Tensor, places: Tensor) -> Tensor:
-    """Each piece with the distance it has to each of the others.
+    """Compares each piece with the distance it has to each of the others.
 
     places: (text, piece, other piece) → (text, attention_head, piece, other piece)
     """

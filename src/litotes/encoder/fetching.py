@@ -120,12 +120,12 @@ def describe_fetchable(name: str) -> str:
 
 
 def own_folder(name: str) -> Path:
-    """Where a fetched encoder is put unless the user chooses a folder."""
+    """Returns where a fetched encoder is put unless the user chooses a folder."""
     return data_folder() / "encoders" / name
 
 
 def hub_folder(name: str) -> Path | None:
-    """Where the pinned revision is in the Hub's cache; None: not there. No network is used."""
+    """Finds the pinned revision in the Hub's cache; None: not there. No network is used."""
     wanted = FETCHABLE[name]
     if wanted.revision is None:
         return None
@@ -137,7 +137,7 @@ def hub_folder(name: str) -> Path | None:
 
 
 def installed_folder(name: str) -> Path | None:
-    """Where the installed package has the encoder; None: it is not installed."""
+    """Finds the encoder in the installed package; None: it is not installed."""
     package, _, folder = BUNDLED[name].folder.partition("/")
     found = find_spec(package)  # finds the files; runs nothing of the package
     if found is None or not found.submodule_search_locations:
@@ -146,8 +146,8 @@ def installed_folder(name: str) -> Path | None:
 
 
 def find_folder(name: str) -> Path | None:
-    """Where the encoder is: in an installed package, in the user's data folder, or in the Hub's
-    cache; None: nowhere. Its hashes are not compared here.
+    """Finds the encoder in an installed package, in the user's data folder, or in the Hub's cache;
+    None: nowhere. Its hashes are not compared here.
     """
     if name in BUNDLED and (installed := installed_folder(name)) is not None:
         return installed

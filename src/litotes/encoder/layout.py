@@ -43,7 +43,7 @@ class Layout:
         return cls(tuple(lengths), torch.device(device), **options)
 
     def keep(self, chosen: Sequence[bool]) -> Layout:
-        """Without the texts that are not chosen."""
+        """Drops the texts that are not chosen."""
         fused = tuple(compress(self.fused, chosen))
         return Layout.of(list(compress(self.lengths, chosen)), self.device, fused=fused)
 
@@ -120,7 +120,7 @@ class BucketLayout(Layout):
 
     @classmethod
     def of_firsts(cls, n_texts: int, device: torch.device) -> BucketLayout:
-        """One row a text."""
+        """Gives each text one row."""
         return cls((), device, torch.arange(n_texts + 1, device=device), n_texts)
 
     @property

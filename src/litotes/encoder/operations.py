@@ -365,7 +365,7 @@ class Operations:
         return live.expand_as(affinity).diagonal(dim1=-2, dim2=-1).unsqueeze(-1)
 
     def live_like(self, affinity: Value, live: Value | None) -> Value:
-        """Which keys are live, in the shape of `affinity`."""
+        """Tells which keys are live, in the shape of `affinity`."""
         if live is None:
             return torch.ones_like(affinity, dtype=torch.bool)
         return live.expand_as(affinity)
@@ -444,7 +444,7 @@ class Operations:
         return (*(state.removed or ()), RemovedPieces(state.hidden[leaving], places))
 
     def restore(self, state: State) -> State:
-        """All pieces the walk began with, those removed in the state they left in."""
+        """Restores all pieces the walk began with, those removed in the state they left in."""
         whole, real = state.whole, Layout.of(state.texts.n_real, state.texts.device)
         survivors = state.texts.starts[real.texts] + real.positions
         places = [whole.starts[real.texts] + state.origin[survivors]]
@@ -502,7 +502,7 @@ class Operations:
         return total / counts
 
     def neighbours(self, hidden: Value, texts: Texts) -> Value:
-        """Each piece between its two neighbours, zeros beyond a text's ends.
+        """Puts each piece between its two neighbours, zeros beyond a text's ends.
 
         (piece, width) → (piece, 3 × width)
         """
@@ -896,7 +896,7 @@ class RemovedPieces:
     places: Tensor
 
     def keep_texts(self, whole: Layout, stays: Tensor, starts: Tensor) -> RemovedPieces:
-        """Those whose texts stay. starts: where these begin now, (text,)"""
+        """Keeps those whose texts stay. starts: where these begin now, (text,)"""
         text = whole.texts[self.places]  # (piece,)
         places = self.places - whole.starts[text] + starts[text]
         is_kept = stays[text]
@@ -915,14 +915,14 @@ def rows_of_few(table: Tensor, numbers: Tensor) -> Tensor:
 
 
 def weighted_rows(table: Tensor, numbers: Tensor) -> Tensor:
-    """Each row times 1 where it is meant, times 0 where it is not. (number, width)"""
+    """Multiplies each row by 1 where it is meant, by 0 where it is not. (number, width)"""
     rows = torch.arange(len(table), device=numbers.device)
     is_meant = (numbers[:, None] == rows).to(table.dtype)  # (number, row)
     return (is_meant[:, :, None] * table).sum(1)
 
 
 def read_both_at_once(lstm: nn.LSTM, texts: Sequence[Tensor]) -> Tensor:
-    """As cuDNN computes it, both directions at the same time."""
+    """Reads in both directions at the same time, as cuDNN does."""
     packed: PackedSequence = pack_sequence(list(texts), enforce_sorted=False)
     states, _ = lstm(packed)
     # torch packs step by step, longest text first: the first rows are every text's first step
@@ -951,6 +951,6 @@ def _last_state(lstm: nn.LSTM, texts: Sequence[Tensor], direction: str) -> Tenso
 
 
 def lstm_weights(lstm: nn.LSTM, direction: str) -> list[Tensor]:
-    """In torch's order: the weights of inputs and of states, and the offsets of both."""
+    """Lists in torch's order the weights of inputs and of states, and the offsets of both."""
     names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
     return [getattr(lstm, f"{name}_l0{direction}") for name in names]

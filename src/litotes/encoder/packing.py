@@ -20,7 +20,7 @@ from litotes.encoder.tokenizer import Pieces, PieceTokenizer
 
 
 def pack(texts: Sequence[Pieces], *, device: torch.device | str = "cpu") -> Batch:
-    """One batch of the texts in order."""
+    """Packs the texts, in order, into one batch."""
     ids = list(chain.from_iterable(text.ids for text in texts))
     segments = list(chain.from_iterable(text.segments for text in texts))
     return Batch(
@@ -192,8 +192,8 @@ class WordBatch:
 
 
 def read_whole(tokenizer: PieceTokenizer, texts: Sequence[Sequence[str]]) -> list[Window]:
-    """Each text as one window; what the encoder cannot read of it is cut off, and the pieces say
-    so.
+    """Reads each text as one window; what the encoder cannot read of it is cut off, and the pieces
+    say so.
     """
     ranges = [range(len(words)) for words in texts]
     return _read(tokenizer, texts, ranges, ranges)

@@ -83,7 +83,7 @@ def _shard_names(index: Path) -> list[str]:
 
 
 def read_tensors(file: Path, content: bytes | None = None) -> dict[str, Tensor]:
-    """All tensors of a safetensors file; a broken one is a UserError.
+    """Reads all tensors of a safetensors file; a broken one is a UserError.
 
     content: what was read from it already; None: the file is mapped.
     """

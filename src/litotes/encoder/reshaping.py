@@ -112,7 +112,7 @@ def evenly_spaced(n: int, *, of: int) -> list[int]:
 
 
 def layers_to_keep(spec: EncoderSpec, n: int) -> list[int]:
-    """As evenly spaced as the kinds of layers allow, where a layer's number says what it sees."""
+    """Picks layers as evenly as their kinds allow, where a layer's number says what it sees."""
     layers = evenly_spaced(n, of=spec.n_layers)
     if not (spec.norm_first or spec.window):
         return layers

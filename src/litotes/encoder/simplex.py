@@ -88,8 +88,8 @@ class _Entmax(torch.autograd.Function):
 
 
 def _chunks(rows: Tensor) -> Iterator[slice]:
-    """As many rows as fit the cache; all at once on an accelerator, where each chunk would cost
-    another launch.
+    """Takes as many rows as fit the cache; all at once on an accelerator, where each chunk would
+    cost another launch.
     """
     n_rows, n_keys = rows.shape
     size = max(1, CHUNK // max(1, n_keys)) if rows.device.type == "cpu" else max(1, n_rows)

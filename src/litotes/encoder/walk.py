@@ -42,7 +42,7 @@ Exit = Callable[[Encoding, GoOn], Any]
 def walk(
     ops: Operations, encoder: Part, batch: Batch, *, firsts_only: bool = False, **options: Any
 ) -> Any:
-    """From pieces to what heads read. options: of `walk_layers`."""
+    """Walks from pieces to what heads read. options: of `walk_layers`."""
     hidden = embed(ops, encoder.embeddings, batch)
     return walk_layers(
         ops,
@@ -128,7 +128,7 @@ def _layer(
     restores: bool,
     before: State,
 ) -> State:
-    """One layer: attention, then those leave who leave, then feed-forward."""
+    """Runs one layer: attention, then those leave who leave, then feed-forward."""
     pruning, n_heads = encoder.pruning, encoder.spec.n_attention_heads
     wanted = Wanted(
         importance=plan.needs_importance(layer, n_heads),
@@ -214,7 +214,7 @@ def _prune(
 
 
 def second_half(ops: Operations, block: Part, hidden: Value, mixed: Value) -> Value:
-    """From what each piece was and what it gathered to what it is next. (piece, width)"""
+    """Turns what each piece was and what it gathered into what it is next. (piece, width)"""
     gathered = ops.dropout(block.dropout, ops.linear(block.attention.output, mixed))
     if block.norm_first:
         hidden = ops.add(gathered, hidden)

@@ -192,7 +192,7 @@ def check_shares(shares: Sequence[float], n_layers: int) -> tuple[float, ...]:
 
 
 def _interpolate(schedule: str, final: float, n_layers: int) -> tuple[float, ...]:
-    """From 1 after the first layer down to `final` after the last."""
+    """Interpolates from 1 after the first layer down to `final` after the last."""
     depths = [layer / max(n_layers - 1, 1) for layer in range(n_layers)]
     if schedule == "linear":
         return tuple(1 - (1 - final) * depth for depth in depths)

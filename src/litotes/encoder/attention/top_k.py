@@ -123,7 +123,7 @@ class BlockTopK(SelectiveSoftmax):
         return ops.softmax(affinity, chosen)
 
     def _choose_keys(self, ops: Operations, affinity: Value, live: Value) -> Value:
-        """Which keys lie in a block that their query's block keeps.
+        """Tells which keys lie in a block that their query's block keeps.
 
         (text, attention_head, query, key)
         """
