@@ -123,8 +123,8 @@ class Inputs:
         return (steps - zero) * scale
 
     def factors(self) -> NDArray[np.float32]:
-        """By how much each channel is divided: 1 for those of usual size, and for all if none
-        stands out. (input,)
+        """Chooses by how much each channel is divided: 1 for those of usual size, and for all if
+        none stands out. (input,)
         """
         sizes = np.maximum(self.largest, -self.smallest)
         usual = np.quantile(sizes, USUAL)
@@ -219,8 +219,8 @@ def _visit_inputs(
 def quantise(
     rows: Array, largest: Array, highest: int
 ) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """Each row as whole numbers times a scale of its own, such that `largest` (row, 1) becomes
-    `highest`. → (row, width), (row, 1)
+    """Writes each row as whole numbers times a scale of its own, such that `largest` (row, 1)
+    becomes `highest`. → (row, width), (row, 1)
     """
     scales = _scales(largest, highest)
     return np.rint(rows / scales).astype(np.int8), scales

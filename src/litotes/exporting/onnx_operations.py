@@ -184,7 +184,7 @@ class OnnxOperations(Operations):
         return self.graph.Reshape(values, self.graph.Concat(self.n, shape, axis=0))
 
     def _expand(self, values: Any, more: Any) -> Symbol:
-        """To all texts, and the shape `more`."""
+        """Expands to all texts, and the shape `more`."""
         return self.graph.Expand(values, self.graph.Concat(self.n, more, axis=0))
 
     def _as(self, layout: str, values: Symbol, width: int | None = None) -> Symbol:
@@ -421,7 +421,7 @@ class OnnxOperations(Operations):
         return self.graph.Gather(starts, self.n_pieces), self.graph.Gather(stops, self.n_pieces)
 
     def distances(self, ahead: Symbol) -> Symbol:
-        """Which of the distances a text can ask for each of its pairs has. (text, query, key)"""
+        """Tells which of the distances a text can ask for each pair has. (text, query, key)"""
         distances, farthest = cast(Any, self.encoder.distances), self.most_pieces - 1
         row = distances.bucket(torch.arange(self.most_pieces)[None])[0]
         # of keys from `farthest` behind to `farthest` ahead
@@ -611,7 +611,7 @@ class OnnxOperations(Operations):
     def _fuse(
         self, n_kept: Symbol, how: Leaving, importance: Any, origin: Any, kept: Symbol
     ) -> tuple[Group, Any, Symbol, Symbol]:
-        """With a piece more if any leave, and the shares of the leaving pieces in it, (text, 0 or
+        """Adds a piece if any leave, and gives the shares of the leaving pieces in it, (text, 0 or
         1, leaving piece): no row where no piece leaves, so that nothing is added there.
         """
         graph = self.graph
@@ -772,7 +772,7 @@ class OnnxOperations(Operations):
 
 
 def _entmax_round(graph: Graph, behind: Symbol, beta: NDArray[np.float64]) -> Graph:
-    """One round: (round, unsettled, reach, excess) → (unsettled, reach, excess)
+    """Builds one round: (round, unsettled, reach, excess) → (unsettled, reach, excess)
 
     A step takes β E A^{1−1/β} / B off the reach, with A = Σ_k v_k^β and B = Σ_k v_k^{β−1}. A row
     that has settled stays where it is, however many rounds the others need.
