@@ -109,7 +109,7 @@ class CrossMatrix(Result):
         return super().as_json() | means
 
     def _repr_html_(self) -> str:
-        """In a notebook: macro-F1 with its interval in every cell."""
+        """Shows in a notebook macro-F1 with its interval in every cell."""
         rows = []
         for name in self.rows:
             cells = [self.find(name, column) for column in self.columns]

@@ -262,7 +262,7 @@ def score_cells(
 def split_by_cell(
     predictions: TaskPredictions, corpus: Corpus
 ) -> Iterator[tuple[str, TaskPredictions]]:
-    """All texts under the name "all", then those of each cell when there are several."""
+    """Yields all texts under the name "all", then those of each cell when there are several."""
     yield ALL, predictions
     cells = corpus.cells()
     if len(cells) < 2:

@@ -195,7 +195,7 @@ def check_columns(text: str) -> tuple[str, ...]:
 
 
 def _split(result: TaskPredictions, column: str, notes: list[str]) -> dict[str, Bools]:
-    """Which texts each group has, (text,); what is left out is noted."""
+    """Tells which texts each group has, (text,); what is left out is noted."""
     names = np.array([_name(example, column) for example in result.examples])
     parts = {name: names == name for name in sorted({*names.tolist()} - {None})}
     small = [name for name, own in parts.items() if min(own.sum(), (~own).sum()) < FEWEST]
@@ -250,8 +250,8 @@ class Answered:
         *,
         seed: int = 0,
     ) -> ByGroup:
-        """All that is said of groups of these texts, p not corrected. place: task and column;
-        parts: the texts of each group, (text,); annotators: the κ of people in each.
+        """Describes groups of these texts, p not corrected. place: task and column; parts: the
+        texts of each group, (text,); annotators: the κ of people in each.
         """
         sides = {name: self.only(own) for name, own in parts.items()}
         groups = [

@@ -61,7 +61,7 @@ class Reliability(Result):
 
 
 def reliability(confidence: Sequence[float] | Floats, right: Sequence[bool] | Bools) -> Reliability:
-    """From the probability of the label given to each text, and whether it was right.
+    """Measures reliability from each given label's probability, and whether it was right.
 
     confidence (text,), right (text,)
     """
@@ -138,7 +138,7 @@ class RiskCoverage(Result):
 def risk_coverage(
     confidence: Sequence[float] | Floats, right: Sequence[bool] | Bools
 ) -> RiskCoverage:
-    """From the probability of the label given to each text, and whether it was right.
+    """Computes risk and coverage from each given label's probability, and whether it was right.
 
     confidence (text,), right (text,)
     """

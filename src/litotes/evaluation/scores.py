@@ -288,7 +288,7 @@ def macro_f1_of(counts: NDArray[Any], among: Bools | None = None) -> Floats:
 
 
 def _micro_f1_of(counts: NDArray[Any]) -> Floats:
-    """All labels as one: counts (…, kind, class) → (…)"""
+    """Computes the F1 of all labels as one: counts (…, kind, class) → (…)"""
     return macro_f1_of(counts.sum(-1, keepdims=True))
 
 

@@ -271,7 +271,7 @@ class Submission:
 def answer(
     file: Path, predictors: Sequence[Predictor], *, watch: Watch = ignore_progress
 ) -> Submission:
-    """Both tasks answered for every text of a wide CSV file, labelled or not."""
+    """Answers both tasks for every text of a wide CSV file, labelled or not."""
     chosen = {task.name: _find_model(task, predictors) for task in TASKS}
     for number, predictor in enumerate(predictors, start=1):
         if not any(predictor is one for one in chosen.values()):

@@ -88,7 +88,7 @@ class Slice(Tested):
 
     @property
     def matched_by(self) -> str:
-        """By what its texts are matched."""
+        """The properties by which its texts are matched."""
         known = {"variety": "source and label", "source": "variety and label", "cell": "label"}
         return known.get(self.kind, "variety, source and label")
 
@@ -143,7 +143,7 @@ def find_slices(predictions: Predictions, *, seed: int = 0) -> Slices:
 
 
 def divide(examples: Sequence[Example], *, seed: int) -> Bools:
-    """Which texts are searched: half of them, with their groups. (text,)"""
+    """Chooses which texts are searched: half of them, with their groups. (text,)"""
     keys = [example.group or example.text for example in examples]
     different = sorted(set(keys))
     Random(seed).shuffle(different)
@@ -247,7 +247,7 @@ class Candidate:
 
 
 def find_candidates(examples: Sequence[Example], searched: Bools) -> list[Candidate]:
-    """All slices with enough texts inside and outside, in both halves.
+    """Lists all slices with enough texts inside and outside, in both halves.
 
     searched (text,): the half that is searched; the limits of lengths are its quartiles. How many
     texts a slice has says nothing about mistakes, so both halves may be asked.

@@ -242,7 +242,7 @@ def _make_cases(
 
 
 def _ask(predictor: Predictor, cases: Sequence[_Case], watch: Watch) -> Answers:
-    """Every version of a text is asked about once, the short ones first."""
+    """Asks about every version of a text once, the short ones first."""
     asked = {(text, case.example.pair) for case in cases for text in case.versions() if text}
     keys = sorted(asked, key=lambda key: (len(key[0]), key[0], key[1] or ""))
     texts, pairs = zip(*keys, strict=True)
@@ -287,7 +287,7 @@ def _share(flips: Floats) -> Estimate:
 
 
 def _mean(values: Floats, seed: int) -> Estimate:
-    """By drawing texts with replacement. values (text,)"""
+    """Estimates the mean by drawing texts with replacement. values (text,)"""
     draws = np.random.default_rng(seed).integers(0, len(values), (N_RESAMPLES, len(values)))
     return Estimate(float(values.mean()), interval(values[draws].mean(1)))
 
