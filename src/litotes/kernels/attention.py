@@ -31,7 +31,7 @@ CLOSE = {torch.float32: 1.2e-7, torch.float16: 1e-6, torch.bfloat16: 1e-5}
 
 MOST_REGISTERS = 128
 """Of a thread that adds up what 128 keys received in half precision. With 128 of them as many
-programs fit as where nobody asks, and a few numbers lie in slower memory.
+programs fit as where it is not asked for, and a few numbers lie in slower memory.
 """
 
 AMISS = {torch.float16: 4e-3, torch.bfloat16: 1.25e-2}
@@ -112,7 +112,7 @@ class Packed:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a launch writes besides the output.
+    """The extra outputs of a launch.
 
     importance: "none", "received" or "value". n_slots: tiles of the longest text.
     """
@@ -242,7 +242,7 @@ LEARNED = ("QUERY", "KEY", "VALUE", "ALPHA", "BIAS")
 
 
 def _arguments(packed: Packed, rule: RowRule, dropout: float, seed: Tensor | None) -> Told:
-    """What all kernels are told of a call, by the names of their arguments."""
+    """Builds the arguments that all kernels take, by their names."""
     query, key, value, bias = packed.query, packed.key, packed.value, packed.bias
     n_queries, n_heads, head_width = query.shape
     return {
@@ -300,7 +300,7 @@ def whole_width(head_width: int) -> int:
 
 
 def step_of(query: Tensor, span: int) -> int:
-    """How much of an attention head's width is on the chip at a time."""
+    """Picks how many columns of an attention head are on the chip at a time."""
     step = whole_width(query.shape[-1])
     while step > 16 and step * span * query.element_size() > CHIP:
         step //= 2
@@ -341,7 +341,7 @@ class _PackedAttention(torch.autograd.Function):
         if to_mixed is None:
             return (None,) * len(ctx.needs_input_grad)
         mixed, row_numbers, chosen, alpha, by_bucket, *sources = ctx.saved_tensors
-        # rows that belong to no text are written by nobody
+        # rows that belong to no text are never written
         to_sources = [source.new_zeros(source.shape) for source in sources]
         to_query, to_key, to_value = _split(to_sources)
         to_alpha = torch.zeros_like(row_numbers[0]) if ctx.needs_input_grad[3] else None
@@ -423,8 +423,8 @@ def _pull_queries(told: Told, tiles: Tiles) -> Tensor | None:
 
 
 def _walks_back(shape: Shape, told: Told) -> bool:
-    """Whether queries of this shape's texts walk. A bias's do not: its own gradient adds up by
-    bucket what each pair pulls, and that is known after a walk only.
+    """Tells whether queries of this shape's texts walk. Those with a bias do not: its gradient adds
+    up by bucket what each pair pulls, and that is known only after a walk.
     """
     return (
         shape.span > WALKS_BEYOND

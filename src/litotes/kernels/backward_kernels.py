@@ -10,8 +10,8 @@ A walk block by block, as in flash attention (Dao 2023, arXiv 2307.08691): a wei
 s follow from a product and two numbers of its row, a and b (rules.py). One kernel gathers ∂query
 and writes a, b and q of each row; with these three the other gathers ∂key and ∂value.
 
-Of softmax q = c = ∂mixed · mixed. Of entmax q = c + m with m = Σ s (g − c) / Σ s, which nobody
-knows before the last key. Where a query's whole row lies on the chip (`query_gradient`) that is no
+Of softmax q = c = ∂mixed · mixed. Of entmax q = c + m with m = Σ s (g − c) / Σ s, which is not
+known before the last key. Where a query's whole row lies on the chip (`query_gradient`) that is no
 matter: short rows, float32, and a bias, whose gradient adds up by bucket what each pair pulls.
 Elsewhere (`walk_for_queries`, half precision only) ∂query and ∂α are gathered in two parts:
 
@@ -51,7 +51,7 @@ from litotes.kernels.rules import (
 
 @triton.jit
 def has_nothing(ALIVE, text, head, WITH_ALIVE):
-    """Whether a tile is without a text, or its text without this attention head."""
+    """Tells whether a tile has no text, or its text lacks this attention head."""
     nothing = text < 0
     if WITH_ALIVE:
         alive = tl.load(ALIVE + text, mask=text >= 0, other=0)

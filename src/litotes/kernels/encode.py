@@ -25,14 +25,14 @@ SWITCH = "LITOTES_KERNELS"
 def encode(
     encoder: Encoder, batch: Batch, *, firsts_only: bool = False, observer: Observer | None = None
 ) -> Encoding:
-    """What the encoder makes of a batch; an observer sees more than the kernels write down."""
+    """Encodes a batch; for an observer by torch, as it sees more than the kernels write down."""
     if observer is None and uses_kernels(encoder):
         return encode_on_device(encoder, batch, firsts_only=firsts_only)
     return encoder(batch, firsts_only=firsts_only, observer=observer)
 
 
 def uses_kernels(encoder: Encoder) -> bool:
-    """Whether batches of this encoder go through the kernels where it is now."""
+    """Tells whether batches of this encoder go through the kernels on its current device."""
     if encoder.recomputes or not kernels_wanted(encoder.device):
         return False
     from litotes.kernels.triton_operations import has_kernels  # imports Triton
@@ -41,7 +41,7 @@ def uses_kernels(encoder: Encoder) -> bool:
 
 
 def kernels_wanted(device: torch.device) -> bool:
-    """Whether kernels are to be used on a device, where they know the encoder."""
+    """Tells whether to use kernels on a device, for encoders that they know."""
     if device.type != "cuda":
         return False
     wanted = os.environ.get(SWITCH) or "on"
@@ -80,7 +80,7 @@ def encode_on_device(encoder: Encoder, batch: Batch, *, firsts_only: bool) -> En
 
 
 def attention_seeds(encoder: Encoder) -> Tensor | None:
-    """What decides dropout in the attention of each layer, drawn by torch where the encoder is;
+    """Draws the seed of dropout in the attention of each layer, by torch on the encoder's device;
     None where nothing is dropped. (layer,)
     """
     if not encoder.training or not encoder.spec.attention_dropout:

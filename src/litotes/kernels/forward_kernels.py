@@ -5,7 +5,7 @@
     mixed    = weights · value
 
 Affinities never leave the chip. What each key received is the sum of a column, which is already
-there; so every tile writes its own sums and nobody adds in a race: the same bytes every time.
+there; so every tile writes its own sums and none adds in a race: the same bytes every time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from litotes.kernels.rules import (
 
 @triton.jit
 def product(left, right, PRECISE, before=None):
-    """What was there before, and left · right."""
+    """Adds left · right to what was there before."""
     if PRECISE:
         after = tl.dot(left, right, before, input_precision="tf32x3")
     else:
@@ -55,7 +55,7 @@ def tile_at(QUERY_BOUNDS, KEY_BOUNDS, text, first, ROWS, SPAN):
 
 @triton.jit
 def is_removed(ALIVE, text, head):
-    """Whether a text is without this attention head."""
+    """Tells whether a text lacks this attention head."""
     return (tl.load(ALIVE + text) >> head) & 1 == 0
 
 
@@ -86,8 +86,8 @@ def load_turned(rows, live, HEAD_WIDTH, WIDTH, start=0):
 
 @triton.jit
 def store_rows(rows, numbers, live, HEAD_WIDTH, WIDTH, start=0):
-    """Returns the sum of what it stored, without signs; the compiler leaves that out where nobody
-    asks.
+    """Returns the sum of what it stored, without signs; the compiler leaves that out where it
+    is not used.
     """
     to, inside = columns_of(rows, live, HEAD_WIDTH, WIDTH, start)
     rounded = numbers.to(rows.dtype.element_ty)
@@ -114,7 +114,7 @@ def affinities(query_rows, key_rows, query_live, key_live, scale, HEAD_WIDTH, ST
 
 @triton.jit
 def distance_bias(distance, query_place, key_place, query_live, key_live, N_HEADS):
-    """What MPNet adds by distance, and each pair's bucket.
+    """Looks up MPNet's bias by distance, and each pair's bucket.
 
     distance: ORIGIN, BUCKETS of distance 0, BIAS of the attention head. query_place, key_place:
     broadcast to the affinities' shape; so are the two that say what lives. A text's queries are its
@@ -198,7 +198,7 @@ ALL = tl.constexpr(4294967296.0)
 
 @triton.jit
 def times(numbers, factor):
-    """What overflows is lost, as it should be."""
+    """Multiplies; what overflows is lost, as it should be."""
     return tl.mul(numbers, factor, sanitize_overflow=False)
 
 
@@ -228,7 +228,7 @@ def keeps_weight(SEED, query_place, key_number, head, dropout, N_HEADS):
 def after_dropout(
     numbers, SEED, query_place, key_number, head, dropout, N_HEADS, WITH_DROPOUT, SCALED=True
 ):  # fmt: skip
-    """What dropout leaves of the numbers, unless SCALED not yet divided by the share it leaves."""
+    """Applies dropout; unless SCALED, the numbers are not yet divided by the share it leaves."""
     if WITH_DROPOUT:
         kept = keeps_weight(SEED, query_place[:, None], key_number[None, :], head, dropout, N_HEADS)
         if SCALED:
@@ -265,7 +265,7 @@ def store_chosen(CHOSEN, row, words, query_live, FARTHEST, FIRST=0):
 
 @triton.jit
 def column_sums(weights, times, PRECISE):
-    """Of the weights, each row `times` its own number. (row, key): rows are all the same.
+    """Sums weights by key, each row `times` its own number. (row, key): rows are all the same.
 
     In half precision by a product with such rows: threads hold rows of weights, and to add columns
     they would have to pass all numbers on to each other.
@@ -297,7 +297,7 @@ def put(to, numbers, mask):
 
 @triton.jit
 def sum_of_squares(value):
-    """Of each key's value. (key,)"""
+    """Sums the squares of each key's value. (key,)"""
     value = value.to(tl.float32)
     return tl.sum(value * value, 1)
 
@@ -307,10 +307,10 @@ def store_received(
     to_received, weights, times, first_value, value_rows, key_live, HEAD_WIDTH, STEP, IMPORTANCE,
     PRECISE,
 ):  # fmt: skip
-    """What the tile's queries gave each key; "value": times its value's length.
+    """Stores what the tile's queries gave each key; "value": times its value's length.
 
     to_received: a pointer for each key. times: what a row's weights have to be multiplied by, 0 for
-    rows of nobody. (query,) first_value: the values' first step, which is there already.
+    rows without a query. (query,) first_value: the values' first step, which is there already.
     """
     sums = column_sums(weights, times, PRECISE)
     if IMPORTANCE == "value":
@@ -349,7 +349,7 @@ def store_nothing(
     mixed_rows, to_received, to_size, query_live, key_live, HEAD_WIDTH, STEP, IMPORTANCE,
     WITH_HEAD_SIZE,
 ):  # fmt: skip
-    """What a removed attention head gives."""
+    """Stores the zeros that a removed attention head gives."""
     nothing = tl.zeros([query_live.shape[0], STEP], tl.float32)
     for start in tl.static_range(0, HEAD_WIDTH, STEP):
         store_rows(mixed_rows, nothing, query_live, HEAD_WIDTH, STEP, start)
@@ -433,8 +433,8 @@ def attend_tile(
 
 @triton.jit
 def block_affinities(start, walk, N_HEADS, HEAD_WIDTH, PART, PRECISE, WITH_BIAS):
-    """Of the block of keys from `start` on, with the bias, and −∞ where there is no key, (query,
-    PART); the keys' numbers, which of them there are, and their places.
+    """Computes affinities to the block of keys from `start` on, with the bias, and −∞ where there
+    is no key, (query, PART); the keys' numbers, which of them there are, and their places.
 
     walk: what `walk_keys` has found of its queries and of its text.
     """

@@ -70,7 +70,7 @@ def gather_pairs(
 ):  # fmt: skip
     """Each row's best affinity, and how far all keys are behind it, as pairs.
 
-    CENTRED: rounded less the best of the first keys: so the best of all are near 0, where half
+    CENTRED: rounded minus the best of the first keys: so the best of all are near 0, where half
     precision is finest.
     """
     about = tl.zeros([ROWS], tl.float32)
@@ -124,8 +124,8 @@ def find_reach(
     behind, beta, KEPT, CHOSEN, row, query_live, n_keys, missing, ROWS, PART, FARTHEST, RULE,
     WITH_ROW_NUMBERS, PRODUCTS,
 ):  # fmt: skip
-    """How far behind the best a key of each row may be, and the pairs: of `top_k` without keys that
-    are as near as the last one kept but come later. Stores which are kept, if row numbers are.
+    """Finds how far behind the best a key of each row may be, and the pairs: of `top_k` without
+    keys as near as the last one kept that come later. Stores which are kept, if row numbers are.
     """
     if RULE == "squares":
         reach = squares_reach(behind, missing, ROWS, PRODUCTS)
@@ -143,7 +143,7 @@ def find_reach(
 
 @triton.jit
 def prepared(pairs, reach, RULE):
-    """What can be done with both keys of each pair at once."""
+    """Does what can be done with both keys of each pair at once."""
     if RULE == "squares":
         nearest = rounded(reach)
         inside = plus_if_positive(pairs, for_all(nearest))
@@ -237,7 +237,7 @@ def store_all_received(
     to_received, behind, reach, beta, inverse, VALUE, key_start, n_keys, value_stride,
     query_live, HEAD_WIDTH, WIDTH, PART, RULE, IMPORTANCE,
 ):  # fmt: skip
-    """What each key received, as in `attend_tile`."""
+    """Stores what each key received, as in `attend_tile`."""
     for part in tl.static_range(N_PAIRS):
         ready = prepared(behind[part], reach, RULE)
         for half in tl.static_range(2):

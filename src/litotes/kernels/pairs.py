@@ -119,7 +119,7 @@ def plus_product(sums, left, right):
 
 @triton.jit
 def larger(left, right):
-    """Of two numbers; the other one of NaN and a number."""
+    """Returns the larger of two numbers; of NaN and a number, the number."""
     return on_both("max.f16x2 $0, $1, $2;", "larger", left, right, right)
 
 
@@ -219,7 +219,7 @@ def _one(left, right):
 
 @triton.jit
 def _of_rows(pairs, ASM):
-    """What `ASM` finds of each row, which all numbers of the row are given. (query,)"""
+    """Runs `ASM`, which gives all numbers of a row what it finds of the row. (query,)"""
     everywhere = tl.inline_asm_elementwise(
         ASM, REGISTERS, [pairs], dtype=tl.float32, is_pure=True, pack=32
     )
@@ -327,7 +327,7 @@ def squares_reach(behind, missing, ROWS, PRODUCTS):
 
 @triton.jit
 def cubic(place, first, second, third, fourth):
-    """How much four known places say of what is at `place`: the cubic through them."""
+    """Weighs four known places for what is at `place`: the cubic through them."""
     a, b, c, d = place - first, place - second, place - third, place - fourth
     return (
         b * c * d / ((first - second) * (first - third) * (first - fourth)),
@@ -355,7 +355,7 @@ def logs_of_others(a, b, c, d, PRODUCTS):
 
 @triton.jit
 def moments_below_two(behind, shrink, PRODUCTS):
-    """Of the rows' Σ v^0, Σ v, Σ v² and Σ v³: v = max(1 + behind × shrink, 0)."""
+    """Takes logs of the rows' Σ v^0, Σ v, Σ v² and Σ v³: v = max(1 + behind × shrink, 0)."""
     counts = tl.zeros_like(behind[0])
     sums = tl.zeros_like(counts)
     squares = tl.zeros_like(counts)
@@ -371,7 +371,7 @@ def moments_below_two(behind, shrink, PRODUCTS):
 
 @triton.jit
 def moments_from_two(behind, shrink, n_squarings, PRODUCTS):
-    """Of the rows' Σ v^(p/2), Σ v^p, Σ v^(3p/2) and Σ v^2p: p = 2^(1 + n_squarings)."""
+    """Takes logs of the rows' Σ v^(p/2), Σ v^p, Σ v^(3p/2) and Σ v^2p: p = 2^(1 + n_squarings)."""
     lower = tl.zeros_like(behind[0])
     middle = tl.zeros_like(lower)
     higher = tl.zeros_like(lower)
@@ -484,7 +484,7 @@ def minus(bits):
 
 @triton.jit
 def n_reaching(behind, least, PRODUCTS):
-    """How many of each row's keys are at least so near the best one. (query,)"""
+    """Counts each row's keys that are at least so near the best one. (query,)"""
     reaching = compared(behind[0], least, "ge")
     for part in tl.static_range(1, N_PAIRS):
         reaching = plus(reaching, compared(behind[part], least, "ge"))
@@ -514,8 +514,9 @@ def kept_reach(behind, n_kept, ROWS, PRODUCTS):
 
 @triton.jit
 def block_of_last(behind, at, n_wanted, ROWS, PRODUCTS):
-    """Of keys exactly `at` so many are wanted, the earlier ones: the block in which the last of
-    them lies, and how many are wanted of that block. (query,)
+    """Finds the block of the last wanted key, and how many are wanted of that block. (query,)
+
+    Wanted are the n_wanted earliest keys exactly `at`.
     """
     block = tl.zeros([ROWS], tl.int32)
     n_there = n_wanted
@@ -578,5 +579,5 @@ def without_late(behind, reach, n_wanted, ROWS, PART, PRODUCTS):
 
 @triton.jit
 def only_kept(pairs, at):
-    """The same numbers, but far behind where they are less than `at`. NaN stays."""
+    """The same numbers, but far behind where they are below `at`. NaN stays."""
     return plus_product(pairs, compared(pairs, at, "lt"), tl.zeros_like(at) + FAR_PAIR)

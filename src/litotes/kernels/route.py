@@ -6,7 +6,7 @@ what, and nothing on the way waits for the device.
 
     stage      the layers between two removals: one set of boundaries
     bucket     tensors of a fixed number of rows, whatever the texts: what is left over belongs to
-               nobody
+               no text
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ faster, and are compiled once for it.
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much a route has room for: pieces, texts, and pieces of one text."""
+    """The room of a route: pieces, texts, and pieces of one text."""
 
     n_pieces: int
     n_texts: int
@@ -49,7 +49,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class RouteOptions:
-    """What decides a route besides the texts.
+    """The options that decide a route besides the texts.
 
     rule: the name of the weighting's rule; shift: its empty rows before a text's first query.
     firsts_only: whether the last layer computes first pieces alone. trains: with a backward pass.
@@ -75,13 +75,13 @@ class RouteOptions:
 
     @cached_property
     def shares(self) -> tuple[float, ...]:
-        """Of each stage, what is left of a text."""
+        """The share of a text that is left in each stage."""
         by_stage = dict(zip(self.stage_before[1:], self.plan.pieces, strict=True))
         return (1.0, *(by_stage[stage] for stage in sorted(by_stage) if stage > 0))
 
     @cached_property
     def counts(self) -> Numbers:
-        """Of each stage, how many pieces of a text are left by its length, fused ones apart.
+        """The number of pieces left of a text in each stage by its length, fused ones apart.
 
         (stage, length)
         """
@@ -91,7 +91,7 @@ class RouteOptions:
         return np.array([[0, *counts] for counts in by_length], dtype=np.int32)
 
     def n_left(self, lengths: Numbers) -> Numbers:
-        """Of each stage, how many pieces of each text are left, fused ones included.
+        """Counts the pieces left of each text in each stage, fused ones included.
 
         (stage, text)
         """
@@ -104,7 +104,7 @@ class RouteOptions:
 
 @dataclass(frozen=True)
 class StageSize:
-    """How much a stage has room for. n_tiles: of each shape."""
+    """The room of a stage. n_tiles: of each shape."""
 
     n_pieces: int
     n_slots: int
@@ -168,7 +168,7 @@ class Route:
         return self.stages[self.options.stage_before[layer]]
 
     def removes(self, layer: int) -> bool:
-        """Whether pieces leave after the attention of a layer."""
+        """Tells whether pieces leave after the attention of a layer."""
         return self.options.stage_before[layer + 1] != self.options.stage_before[layer]
 
 
@@ -207,7 +207,7 @@ class RoutePlan:
         return cls(options, sizes, stages)
 
     def n_fitting(self, lengths: Numbers) -> int:
-        """How many of the texts, from the first on, fit into the bucket together."""
+        """Counts the texts, from the first on, that fit into the bucket together."""
         lengths = lengths[: self.sizes.n_texts]
         totals = np.cumsum(self.options.n_left(lengths), axis=1)  # (stage, text)
         room = np.array([stage.n_pieces for stage in self.stages])
@@ -236,7 +236,7 @@ class RoutePlan:
 
     @property
     def n_sent(self) -> int:
-        """How much of the block comes from the host."""
+        """The length of what the host sends of the block."""
         return self._parts[3][1]
 
     def write(
@@ -282,7 +282,7 @@ class RoutePlan:
         )
 
     def _stage_numbers(self) -> Numbers:
-        """What `lay_out_stages` has to know of each of its programs."""
+        """Lists the numbers that each program of `lay_out_stages` needs."""
         most = max(len(self.first_shapes), *(len(stage.shapes) for stage in self.stages))
         begins = iter([begin for begin, _ in self._parts[4:]])
         programs = []

@@ -177,7 +177,7 @@ def kth_largest(values, n_live, n_kept):
 
 @triton.jit
 def best_of_row(values, n_live, n_kept):
-    """Whether a number is among the n_kept largest of its row; of equals the earlier one is."""
+    """Marks the n_kept largest numbers of each row; of equals the earlier one."""
     threshold = kth_largest(values, n_live, n_kept)
     n_larger = tl.sum((values > threshold[:, None]).to(tl.float32), 1)
     is_equal = values == threshold[:, None]
@@ -294,7 +294,7 @@ def even_place(start, text, EVEN):
 
 @triton.jit
 def beyond_line(weights, slope, logarithm):
-    """What ∂α is made of: w (e^y − 1 − y) with y = (1 − α) ln w = −ln u. w e^y is the slope."""
+    """Gives the terms of ∂α: w (e^y − 1 − y) with y = (1 − α) ln w = −ln u. w e^y is the slope."""
     y = logarithm * -LN_2
     weighted = weights * y
     # by its series where the difference would lose its digits

@@ -2,7 +2,7 @@
 
 The same as `Leaving` (encoder/operations.py), without a wait: boundaries before and after are
 known from lengths and plan, and a tensor may have more rows than its texts need; those are rows of
-nobody, as texts beyond the real ones are empty. A text has at most rule.LONGEST pieces.
+no text, as texts beyond the real ones are empty. A text has at most rule.LONGEST pieces.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WORKERS = 4
 
 @dataclass(frozen=True)
 class Fusing:
-    """What leaving pieces give to their text's fused piece.
+    """The contributions of leaving pieces to their text's fused piece.
 
     shares: how much, 0 for a piece that stays; joins: the fused piece's new row, −1. (old piece,)
     """
@@ -43,7 +43,7 @@ class Fusing:
 class Staying:
     """Which pieces go on.
 
-    places: their old rows; −1 for a fused piece and for rows of nobody. (new piece,)
+    places: their old rows; −1 for a fused piece and for rows of no text. (new piece,)
     destination: the new rows of all pieces; −1 for those that leave. (old piece,)
     before, after: the boundaries of the texts. (text + 1,)
     origin, importance: as `Choice` has them. (new piece,)
@@ -66,7 +66,7 @@ def add_received(
     *,
     factor: Tensor | None = None,
 ) -> Tensor:
-    """Importance where nobody leaves: with what the pieces received in this layer, times `factor`.
+    """Computes (importance + what the pieces received in this layer) × `factor`; none leaves.
 
     received: as the attention kernel writes it, (slot, attention_head, piece); of each text only
     the first n_tiles slots count. (text,)
@@ -124,7 +124,7 @@ def select(
 
 
 def take(packed: Tensor, staying: Staying) -> Tensor:
-    """The rows that go on, fused ones included; rows of nobody are zeros. (new piece, width)"""
+    """The rows that go on, fused ones included; rows of no text are zeros. (new piece, width)"""
     return _Take.apply(staying, packed)[0]
 
 
@@ -211,7 +211,7 @@ class _Places:
 
 
 class _PutBack(torch.autograd.Function):
-    """No row of `restored` is written twice: its gradient passes through to whoever wrote the other
+    """No row of `restored` is written twice: its gradient passes through to what wrote the other
     rows, and nothing has to be kept but the places.
     """
 
@@ -290,7 +290,7 @@ RANKED = tl.constexpr(128)
 """Pieces up to which all are compared with all."""
 
 FILL = tl.constexpr(128)
-"""Rows of nobody that a program fills at a time."""
+"""Rows of no text that a program fills at a time."""
 
 
 @triton.jit
@@ -304,7 +304,7 @@ def ordered(values):
 
 @triton.jit
 def fill_rest(OUT, end, n_rows, value):
-    """Rows of nobody, from `end` on, shared among all programs."""
+    """Fills the rows of no text, from `end` on, shared among all programs."""
     for first in range(end + tl.program_id(0) * FILL, n_rows, tl.num_programs(0) * FILL):
         row = first + tl.arange(0, FILL)
         tl.store(OUT + row, tl.zeros([FILL], OUT.dtype.element_ty) + value, mask=row < n_rows)
@@ -315,7 +315,7 @@ def total_importance(
     IMPORTANCE, RECEIVED, FACTOR, place, live, n_slots, n_apart, N_HEADS, STEP, SPAN,
     WITH_FACTOR,
 ):  # fmt: skip
-    """What each piece of a text has received in this layer and before. (piece,)"""
+    """Adds up what each piece of a text has received in this layer and before. (piece,)"""
     received = tl.zeros([SPAN], tl.float32)
     n_rows = n_slots * N_HEADS  # a slot's attention heads follow those of the slot before
     for first in range(0, n_rows, STEP):
@@ -356,7 +356,7 @@ def add_received_kernel(
 
 @triton.jit
 def best_pieces(key, live, n_pieces, n_kept):
-    """Whether a piece is among the n_kept with the largest keys; of equals the earlier one is.
+    """Marks the n_kept pieces with the largest keys; of equals the earlier one.
 
     Sets the bits of the threshold from the highest down, as long as enough pieces lie at or above
     it.
@@ -490,7 +490,7 @@ def keep_heads_kernel(
 # Moves rows of packed tensors: to where they go on, into a fused piece, back to where they
 # began.
 #
-# Every row that is written is written by one program: nobody adds in a race.
+# Every row that is written is written by one program: none adds in a race.
 
 
 @triton.jit
@@ -589,7 +589,7 @@ def put_back_kernel(
 
 @triton.jit
 def pieces_left(COUNTS, length, live, stage, N_COUNTS, FUSE):
-    """Of each text, how many pieces are left in a stage, fused ones apart and included."""
+    """Counts the pieces left of each text in a stage, fused ones apart and included."""
     real = tl.load(COUNTS + stage * N_COUNTS + length, mask=live, other=0)
     total = real
     if FUSE:

@@ -120,7 +120,7 @@ def tile_numbers(
 def most_tiles(
     n_pieces: int, n_texts: int, shapes: tuple[Shape, ...], *, shift: int = 0
 ) -> list[int]:
-    """How many tiles of each shape so many pieces in so many texts can need at most."""
+    """Bounds how many tiles of each shape so many pieces in so many texts can need."""
     most = []
     shortest = 1
     for shape in shapes:

@@ -60,8 +60,8 @@ all: some microseconds, in which the choice is made.
 
 
 def has_kernels(encoder: Encoder) -> bool:
-    """Whether the kernels can compute this encoder: weightings they know, usual sizes, norms after
-    attention, and nothing by distance but MPNet's bias. Others are torch's, as a whole.
+    """Tells whether the kernels can compute this encoder: weightings they know, usual sizes, norms
+    after attention, and nothing by distance but MPNet's bias. Torch computes the others as a whole.
     """
     spec = encoder.spec
     is_newer = spec.norm_first or spec.is_gated or spec.rotary_base or spec.window
@@ -79,7 +79,7 @@ def has_kernels(encoder: Encoder) -> bool:
 
 
 def route_options(encoder: Encoder, *, firsts_only: bool, trains: bool) -> RouteOptions:
-    """What decides the route of texts through this encoder; a plan drawn anew in training."""
+    """Collects what decides the route through this encoder; in training, a plan drawn anew."""
     plan = encoder.pruning.plan()
     rule = _rule(encoder)
     assert rule is not None
@@ -95,7 +95,7 @@ def route_options(encoder: Encoder, *, firsts_only: bool, trains: bool) -> Route
 
 
 def _may_be_halves(encoder: Encoder, rule: RowRule, *, trains: bool) -> bool:
-    """Whether affinities may be held in half precision."""
+    """Tells whether affinities may be held in half precision."""
     if trains and encoder.relative_bias is not None:
         return False  # the gradient of a bias looks at whole rows
     weight = encoder.block(0).attention.qkv.weight
@@ -113,9 +113,7 @@ def _rule(encoder: Encoder) -> RowRule | None:
 
 
 def walk_route(encoder: Encoder, ops: TritonOperations) -> Encoding:
-    """What the encoder makes of a route's texts. `layout` is a bucket's: only the device knows the
-    texts' lengths.
-    """
+    """Encodes a route's texts. `layout` is a bucket's: only the device knows the texts' lengths."""
     ops.route.lay_out()
     encoding: Encoding = walk(
         ops,
@@ -134,8 +132,8 @@ def walk_route(encoder: Encoder, ops: TritonOperations) -> Encoding:
 
 
 class SideStream:
-    """Small work beside large work on a GPU, in a recorded pass as well. Passes that may run at the
-    same time must not share one.
+    """Small work next to large work on a GPU, in a recorded pass as well. Passes that may run at
+    the same time must not share one.
     """
 
     def __init__(self) -> None:
@@ -144,8 +142,7 @@ class SideStream:
         self._reads: list[object] = []
 
     def run(self, work: Callable[[], A], *reads: object, device: torch.device) -> A:
-        """Gives what the work gives, to be read after `join`; on a GPU it is done beside what
-        follows.
+        """Runs the work, on a GPU next to what follows; its result is to be read after `join`.
 
         reads: what it reads, which lives until then: memory that is given back earlier may be
         written by the one while the other still reads it.
@@ -161,7 +158,7 @@ class SideStream:
             return work()
 
     def join(self) -> None:
-        """What follows comes after the work."""
+        """Lets what follows wait for the work."""
         if self._is_ahead and self._stream is not None:
             torch.cuda.current_stream(self._stream.device).wait_stream(self._stream)
         self._is_ahead = False
@@ -211,7 +208,7 @@ class TritonOperations(Operations):
     """Computes one route.
 
     fused: without gradients and dropout: bias and activation inside a product, residual and norm in
-    one pass, rows gathered where that costs least, who stays decided beside the products.
+    one pass, rows gathered where that costs least, who stays decided next to the products.
     seeds: of dropout in each layer's attention, (layer,); None: no dropout.
     """
 
@@ -350,7 +347,7 @@ class TritonOperations(Operations):
         return self._beside(work, parts)
 
     def _beside(self, work: Callable[[], A], *reads: object) -> A:
-        """Beside what follows, where that is nothing with a gradient."""
+        """Runs the work next to what follows, where that is nothing with a gradient."""
         if not self.fused:
             return work()
         return self.side.run(work, *reads, device=self.route.block.device)
