@@ -114,7 +114,7 @@ class Answers:
         return len(self.texts)
 
     def cells(self, column: Column) -> list[Any]:
-        """What a column holds, a cell for each text; None where there is no answer."""
+        """Lists the cells of a column, one for each text; None where there is no answer."""
         if column.field == "problem":
             return [self.problems.get(place) for place in range(len(self))]
         if column.task is not None:

@@ -61,12 +61,12 @@ MOST_BYTES = (1 << 31) - 1
 
 
 def export_folder(folder: ModelFolder) -> Path:
-    """Where a model's exported file is: in its folder, or, of the built-in model, beside it."""
+    """Locates a model's exported file: in its folder or, of the built-in model, next to it."""
     return light_folder() if is_builtin(folder.path) else folder.path
 
 
 def has_export(folder: ModelFolder) -> bool:
-    """Whether the folder has an exported file, or should have one.
+    """Tells whether the folder has an exported file, or should have one.
 
     The built-in model's file is large and can be made from what the package has, so a source
     checkout may lack it, or have one of an earlier model; neither counts.
@@ -183,7 +183,7 @@ def _by_tag(message: memoryview) -> _Fields:
 
 
 def _last(message: _Fields, tag: int) -> bytes:
-    """What a field says that is given once: of several, protobuf believes the last."""
+    """Returns a field that is given once: of several, protobuf believes the last."""
     return bytes(message[tag][-1]) if tag in message else b""
 
 

@@ -109,9 +109,7 @@ class OnnxSession:
         return self.compute(group).logits
 
     def compute(self, group: Sequence[Pieces]) -> Outputs:
-        """What the model says of one text, or of several of equal length: of each as if it were
-        alone.
-        """
+        """Computes one text, or several of equal length: each as if it were alone."""
         names = [f"{task}.logits" for task in self.n_outputs] + [LAYERS] * self.has_exits
         ids = np.array([pieces.ids for pieces in group], np.int64)  # (text, piece)
         segments = np.array([pieces.segments for pieces in group], np.int64)
@@ -149,7 +147,7 @@ def checked_export(folder: ModelFolder) -> Iterator[tuple[OnnxSession, bytes]]:
     whole file; the file's facts, which give the sha256 of the weights and the tokenizer it was made
     from; `litotes.json`; the manifest; and the files that are there.
 
-    What takes time as well can be done in the block: hashes are computed beside it, and compared
+    What takes time as well can be done in the block: hashes are computed next to it, and compared
     when it ends. What it has made must not be used before that. Damage is reported as such,
     whatever else it led to within the block.
     """
@@ -254,7 +252,7 @@ class Workers:
         return ThreadPoolExecutor(self.n, thread_name_prefix="litotes-worker")
 
     def compute(self, texts: Sequence[Pieces]) -> Outputs:
-        """What the model says of every text, in their order."""
+        """Computes every text, in their order."""
         groups = list(group_by_length([len(text.ids) for text in texts]))
         logits = {
             task: np.empty((len(texts), n_outputs), dtype=np.float32)

@@ -69,7 +69,7 @@ def match_pairs(
 def find_problems(
     texts: Sequence[str | BadText], pairs: Sequence[str | None], *, first: int
 ) -> dict[int, str]:
-    """What is wrong with texts, by their places. first: the number of the first, for sentences."""
+    """Finds bad texts and why, by their places. first: the number of the first, for sentences."""
     found = map(_find_problem, texts, pairs, count(first))
     return {place: problem for place, problem in enumerate(found) if problem is not None}
 
@@ -94,7 +94,7 @@ def _find_problem(text: str | BadText, pair: str | None, number: int) -> str | N
 
 
 def written_text(text: object) -> str:
-    """What is shown of a text, which may be no text at all."""
+    """Returns what is shown of a text, which may be no text at all."""
     if isinstance(text, BadText):
         return text.text
     return text if isinstance(text, str) else ""
@@ -112,7 +112,7 @@ Ctrl-C, which waits for the chunks under way, does not wait for minutes.
 
 @contextmanager
 def stream_pool() -> Iterator[ThreadPoolExecutor]:
-    """The threads that compute chunks. At Ctrl-C, or when nobody reads on, they are not waited for:
+    """The threads that compute chunks. At Ctrl-C, or when no one reads on, they are not waited for:
     what they compute is not wanted any more.
     """
     pool = ThreadPoolExecutor(2, thread_name_prefix=STREAM_THREADS)
@@ -236,7 +236,7 @@ class Predictor:
 
     @property
     def takes_pairs(self) -> bool:
-        """Whether one of the models has learned from pairs of texts."""
+        """True if one of the models has learned from pairs of texts."""
         return any(takes_pairs(runtime.facts) for runtime in self.runtimes)
 
     def for_variety(self, name: str | None) -> Predictor:
@@ -308,7 +308,7 @@ class Predictor:
         bad_texts: str = "stop",
         first: int = 1,
     ) -> Answers:
-        """What `predict` says of several texts, as arrays and columns instead of objects.
+        """Answers several texts as `predict` does, in arrays and columns instead of objects.
 
         bad_texts: see `BAD_TEXTS`. first: the number of the first text, for error messages.
         """
@@ -493,7 +493,7 @@ class Predictor:
         return explain(model, read, answers, asked, **how)
 
     def describe(self) -> list[str]:
-        """What computes the answers, a sentence for each model."""
+        """Describes what computes the answers, a sentence for each model."""
         return [f"{', '.join(runtime.tasks)}: {runtime.describe()}" for runtime in self.runtimes]
 
 

@@ -263,7 +263,7 @@ def _types_for(value: object) -> list[str]:
 
 @dataclass(frozen=True)
 class PartJob:
-    """What a worker needs to know.
+    """Everything a worker needs to know.
 
     predictor: a BatchPredictor where it has to travel. model: the identities of the models, which
     must be the same on every worker. stamp: size and time of the input when its rows were counted.
@@ -365,7 +365,7 @@ def write_part_record(part: Path, record: PartRecord) -> None:
 
 
 def read_part_record(part: Path) -> PartRecord:
-    """What was written with a part; none, or a damaged one, is an OSError or a ValueError."""
+    """Reads a part's record; none, or a damaged one, is an OSError or a ValueError."""
     return parse_as(PartRecord, load_json(_record_of(part)))
 
 
@@ -384,7 +384,7 @@ def _checked_predictor(batch_predictor: BatchPredictor, model: tuple[str, ...]) 
 
 @dataclass(frozen=True)
 class FolderResult:
-    """What a run achieved.
+    """The outcome of a run.
 
     n_found: parts that were there before; damaged: those that were there, but not as they had been
     written, and were made again; n_answered: rows of parts made now; tally: of all parts that are
@@ -475,7 +475,7 @@ def predict_to_folder(
 
 
 def ready_predictor(predictor: Predictor | BatchPredictor) -> Predictor:
-    """What answers in this process."""
+    """Returns the predictor that answers in this process."""
     return predictor.predictor() if isinstance(predictor, BatchPredictor) else predictor
 
 

@@ -96,7 +96,7 @@ class TableRequest:
         return (self.column,) if self.pair is None else (self.column, self.pair)
 
     def keep(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Of these columns, those that are copied."""
+        """Selects which of these columns are copied."""
         # a column that is named twice, as by `--key text`, is written once
         kept = tuple(dict.fromkeys(names if self.columns is None else self.columns))
         if not self.keep_text:
@@ -109,7 +109,7 @@ class TableRequest:
         return kept
 
     def layout_of(self, files: Sequence[Path], tasks: Mapping[str, Task]) -> Layout:
-        """What the rows of the output hold, of tables that each have the columns that are read."""
+        """Lays out the rows of the output, of tables that each have the columns that are read."""
         names: dict[str, None] = {}
         for file in files:
             own = column_names(file, self.texts)
@@ -122,7 +122,7 @@ class TableRequest:
         return self.lay_out(self.keep(names), tasks)
 
     def lay_out(self, kept: tuple[str, ...], tasks: Mapping[str, Task]) -> Layout:
-        """What the rows of the output hold, with these columns of the input."""
+        """Lays out the rows of the output, with these columns of the input."""
         for prefix in ("", PREFIX) if self.prefix is None else (self.prefix,):
             layout = Layout(self, kept, tasks, prefix)
             taken = [column.name for column in layout.answers if column.name in kept]
@@ -135,7 +135,7 @@ class TableRequest:
         )
 
     def made_from(self, layout: Layout) -> dict[str, Any]:
-        """What the output depends on besides its input and its model."""
+        """Lists what the output depends on besides its input and its model."""
         return {
             "choice of columns": [list(self.texts), list(layout.kept)],
             "set of answer columns": [column.name for column in layout.answers],
@@ -198,7 +198,7 @@ class InputRow:
 
 @dataclass(frozen=True)
 class Layout:
-    """What the rows of an output hold: columns of the input, then those of the answers.
+    """The columns of an output: those of the input, then those of the answers.
 
     kept: the columns of the input. prefix: before the names of the answers' columns. types: Arrow's
     names for the types that kept columns have in Parquet; without one, a column is text.
@@ -213,7 +213,7 @@ class Layout:
     is_as_stored: bool = False
 
     def notes(self) -> list[str]:
-        """What the user should know of the names."""
+        """Lists what the user should know about the names."""
         if self.prefix in ("", self.request.prefix):
             return []
         return [
@@ -263,7 +263,7 @@ def answer_rows(
 
 @dataclass(frozen=True)
 class Tally:
-    """What became of rows so far.
+    """Counts of what became of the rows so far.
 
     n_bad: those without an answer; n_written: without those that were left out. n_unreadable: texts
     of which the model knows no part. problems: of the first bad rows.
@@ -285,7 +285,7 @@ class Tally:
         return replace(both, problems=both.problems[:_N_PROBLEMS])
 
     def sentences(self, bad_rows: str) -> list[str]:
-        """What the user should know. bad_rows: see `BAD_ROWS`."""
+        """Sums it up for the user. bad_rows: see `BAD_ROWS`."""
         told = []
         if self.n_bad:
             fate = "left out" if bad_rows == "skip" else "with no answer"
@@ -300,7 +300,7 @@ class Tally:
 
 
 def header_line(layout: Layout, format: str) -> str:
-    """What stands before the first row of CSV or JSON lines."""
+    """Returns what stands before the first row: a header in CSV, nothing in JSON lines."""
     if format != "csv":
         return ""
     names = layout.names

@@ -37,8 +37,8 @@ class TorchRuntime(Runtime):
         return self._device.type == "cpu"
 
     def use_threads(self, n_threads: int, *, n_at_once: int) -> None:
-        """How many threads a batch is computed with, and how many batches gain by being computed at
-        the same time: if only one, the others wait for their turn.
+        """Sets how many threads compute a batch, and how many batches gain by being computed at the
+        same time: if only one, the others wait for their turn.
 
         The first holds for everything that torch computes in this process, in threads that begin
         after this one.
