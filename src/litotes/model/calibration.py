@@ -37,7 +37,7 @@ _N_HALVINGS = 50
 
 @dataclass(frozen=True)
 class Calibration:
-    """What is done to the logits of one task.
+    """The temperature and the thresholds of one task.
 
     `Calibration()` does nothing; `n` is how many texts it was learned from. thresholds: one for
     each label, of a task with several labels for one text (`several_labels.py`).
@@ -68,7 +68,7 @@ class Calibration:
 
     @classmethod
     def from_json(cls, content: Any) -> Calibration:
-        """What is not a calibration is a ValueError or a TypeError."""
+        """Reads a calibration; anything else is an error of Python."""
         several = content.get("thresholds")
         return cls(**{**content, "thresholds": None if several is None else tuple(several)})
 
@@ -369,13 +369,13 @@ class LabelSets:
 
     @classmethod
     def from_json(cls, content: Any) -> LabelSets:
-        """What is not such bounds is a ValueError or a TypeError."""
+        """Reads such bounds; anything else is an error of Python."""
         varieties = {name: Bound(**own) for name, own in content["varieties"].items()}
         return cls(**{**content, "overall": Bound(**content["overall"]), "varieties": varieties})
 
 
 def label_shares(probabilities: Floats, threshold: float | None) -> Floats:
-    """How much each label is to be believed, so that the answer has the largest share.
+    """Weighs the labels by the threshold, so that the answer has the largest share.
 
     threshold: that of the task's calibration. (text, class) → (text, class)
     """
@@ -430,7 +430,7 @@ def _exactly(coverage: float) -> Fraction:
 
 @dataclass(frozen=True, eq=False)
 class TaskAnswers:
-    """What one task answers to some texts, as arrays over these.
+    """The answers to one task for some texts, as arrays over these.
 
     values: of one label its place in `Task.labels`, (text,); of several which are given, (text,
     class); of a regression the number, (text,). probabilities: (text, class), but of a regression

@@ -97,7 +97,7 @@ class Model:
         return one_line(self, base=self.base, tasks=list(self.classifier.tasks))
 
     def calibration_of(self, task: str) -> Calibration:
-        """What is done to the logits of a task: nothing, where none was learned."""
+        """Returns the calibration of a task: one that does nothing, where none was learned."""
         return self.calibration.get(task, Calibration())
 
 
@@ -206,7 +206,7 @@ def _encoder_tensors(
     same = {name for name in tensors if name in base and torch.equal(tensors[name], base[name])}
     kept = {name: tensor for name, tensor in tensors.items() if name not in same}
     omits_base = bool(same)
-    if compact and base:  # from any other encoder nobody could complete it
+    if compact and base:  # from any other encoder no one could complete it
         kept, omits_base = to_difference(kept, base), True
     return kept | extra_tensors(encoder), omits_base
 

@@ -64,7 +64,7 @@ class Classifier(nn.Module):
 
 
 def is_task_name(name: str) -> bool:
-    """Whether a task may have this name, which also becomes part of the names of its head's
+    """Tells whether a task may have this name, which also becomes part of the names of its head's
     weights.
     """
     is_attribute = hasattr(nn.ModuleDict(), name)  # torch would refuse a head of that name

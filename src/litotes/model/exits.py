@@ -99,7 +99,7 @@ class Exits:
 
     @property
     def has_table(self) -> bool:
-        """Whether texts may leave before the first layer."""
+        """True if texts may leave before the first layer."""
         return self.layers[0] == 0
 
     @property
@@ -120,7 +120,7 @@ class Exits:
         logits: Mapping[str, NDArray[Any]],
         calibration: Mapping[str, Calibration],
     ) -> Floats:
-        """How sure the exit after `layer` layers is of the task it is least sure of. (text,)
+        """Computes how sure the exit after `layer` layers is of its least sure task. (text,)
 
         logits: {task: (text, class)}
         """
@@ -249,7 +249,7 @@ class StaticTier:
     def answer(
         self, texts: Sequence[Pieces], others: Callable[[Sequence[Pieces]], Outputs]
     ) -> Outputs:
-        """What the table is sure of, and of the other texts what `others` computes."""
+        """Answers the texts that the table is sure of; `others` computes the rest."""
         logits = self.table.logits(texts)
         is_sure = self.rule.log_odds(0, logits, self.calibration) >= self.rule.cut
         layers = np.where(is_sure, 0, self.n_layers)
@@ -265,7 +265,7 @@ class StaticTier:
 
 @dataclass(frozen=True)
 class Outputs:
-    """What a model computed for some texts. logits: {task: (text, class)}.
+    """The outputs of a model for some texts. logits: {task: (text, class)}.
 
     layers: after how many layers each text was answered, (text,); None: of a model without exits.
     """

@@ -57,7 +57,7 @@ def takes_pairs(facts: Mapping[str, Any]) -> bool:
 
 
 def name_model(base: str, head: str, pruning: str) -> str:
-    """What a model without a name of its own is called: encoder, head and pruning."""
+    """Names a model without a name of its own: encoder, head and pruning."""
     name = f"{Path(base).name}, {head}"
     return name if pruning == "none" else f"{name}, {pruning}"
 
@@ -243,13 +243,13 @@ class ModelFolder:
 
     @property
     def kind(self) -> str:
-        """What it answers: a name of `KINDS`."""
+        """The kind of its answers: a name of `KINDS`."""
         kind: str = self.description.get("kind", CLASSIFICATION)
         return kind
 
     @property
     def tasks(self) -> dict[str, Task]:
-        """What the model answers, by name, in the order of its description."""
+        """The tasks of the model, by name, in the order of its description."""
         several = self.description.get("multi_label", ())
         tasks = {}
         for name, labels in self.description["tasks"].items():
@@ -262,7 +262,7 @@ class ModelFolder:
 
     @property
     def calibration(self) -> dict[str, Calibration]:
-        """What is done to the logits of each task that was calibrated."""
+        """The calibration of each task that has one."""
         by_task = self.description.get("calibration", {}).items()
         return {task: Calibration.from_json(content) for task, content in by_task}
 
@@ -311,7 +311,7 @@ class ModelFolder:
         return PieceTokenizer(self.path / TOKENIZER, max_pieces=longest, content=content)
 
     def read_table(self) -> StaticTable | None:
-        """What answers before the first layer, checked; None: nothing does."""
+        """Reads the table that answers before the first layer, checked; None: there is none."""
         if self.exits is None or not self.exits.has_table:
             return None
         n_outputs = {name: task.n_outputs for name, task in self.tasks.items()}
@@ -328,7 +328,7 @@ class ModelFolder:
 
 @dataclass(frozen=True)
 class FileContent:
-    """What was read from a file, and its sha256. content: None of a file too large to be kept."""
+    """The content of a file, and its sha256. content: None of a file too large to be kept."""
 
     sha256: str
     content: bytes | None
@@ -418,7 +418,7 @@ def _open(path: Path) -> ModelFolder:
 
 
 def read_description(path: Path) -> tuple[dict[str, Any], Manifest]:
-    """What the `litotes.json` of a folder says, checked against its hash, and the manifest.
+    """Reads the `litotes.json` of a folder, checked against its hash, and the manifest.
 
     Its keys are not checked yet: they depend on the kind of model.
     """

@@ -209,12 +209,12 @@ class ExitHeads(nn.Module):
         return {task: ops.linear(output, vectors) for task, output in self.outputs(layer).items()}
 
     def outputs(self, layer: int) -> dict[str, nn.Linear]:
-        """What each task is answered by after `layer` layers."""
+        """Returns each task's linear map after `layer` layers."""
         return dict(self.by_layer[str(layer)].items())  # type: ignore[operator]
 
 
 def read_texts(encoding: Encoding, ops: Operations = TORCH) -> Value:
-    """What an exit reads: each text's first piece, and the mean of all. (text, 2 × width)"""
+    """Joins what an exit reads: each text's first piece, and the mean of all. (text, 2 × width)"""
     first = ops.first_pieces(encoding.hidden, encoding.layout)
     return ops.concat(first, ops.mean_by_text(encoding.hidden, encoding.layout))
 

@@ -185,7 +185,7 @@ def _may_travel(name: str) -> bool:
 def _fetch(
     repository: str, revision: str | None, folder: Path, endpoint: str | None, watch: Watch
 ) -> OnHub:
-    """Files of one commit, one after the other, into a folder that nobody else reads; checked."""
+    """Files of one commit, one after the other, into a folder that no one else reads; checked."""
     with _hub_errors(f"{repository} could not be pulled"):
         from huggingface_hub import HfApi, hf_hub_download
 
@@ -231,7 +231,7 @@ def _listed(repository: str, folder: Path) -> Mapping[str, str]:
 
 @contextmanager
 def _hub_errors(what: str) -> Iterator[None]:
-    """What the Hub or the network refuses, as a sentence."""
+    """Turns what the Hub or the network refuses into a sentence."""
     require_extra("hub", "A model on the Hugging Face Hub")
     from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, HFValidationError
 

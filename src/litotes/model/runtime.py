@@ -44,9 +44,7 @@ class Runtime(ABC):
 
     @abstractmethod
     def compute(self, texts: Sequence[Pieces]) -> Outputs:
-        """What the model says of texts of any lengths, in the order they came; may be called from
-        several threads.
-        """
+        """Computes texts of any lengths, in the order they came; several threads may call it."""
 
     def logits(self, texts: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
         """{task: (text, class)}"""
@@ -83,15 +81,15 @@ class Runtime(ABC):
 
     @abstractmethod
     def deciding(self) -> Iterator[bytes]:
-        """What else decides the answers: the weights, and how they are computed."""
+        """Yields what else decides the answers: the weights, and how they are computed."""
 
     @abstractmethod
     def describe(self) -> str:
-        """What computes the answers, in a sentence."""
+        """Describes what computes the answers, in a sentence."""
 
 
 def describe_threads(n_threads: int, n_at_once: int) -> str:
-    """How a batch is computed, and how many at the same time."""
+    """Describes how a batch is computed, and how many at the same time."""
     threads = counted(n_threads, "thread")
     if n_at_once == 1:
         return threads
@@ -112,7 +110,7 @@ def compute_outputs(model: Model, texts: Sequence[Pieces]) -> Outputs:
 
 
 def static_tier(model: Model) -> StaticTier | None:
-    """What answers before the first layer; None: nothing does."""
+    """Returns what answers before the first layer; None: nothing does."""
     if model.exits is None or model.exits.table is None:
         return None
     n_layers = len(model.classifier.encoder.spec.walk)
@@ -120,7 +118,7 @@ def static_tier(model: Model) -> StaticTier | None:
 
 
 def _compute_in_layers(model: Model, texts: Sequence[Pieces]) -> Outputs:
-    """What the encoder and its exits answer."""
+    """Computes the answers of the encoder and its exits."""
     import torch
 
     exits, layers = model.exits, all_layers(model, len(texts))

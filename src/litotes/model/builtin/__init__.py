@@ -64,12 +64,12 @@ def edition_folder(edition: int) -> Path:
 
 
 def is_builtin(folder: Path) -> bool:
-    """Whether this is the folder of a built-in model, of whichever edition."""
+    """Tells whether this is the folder of a built-in model, of any edition."""
     return folder in map(edition_folder, EDITIONS)
 
 
 def name_of(folder: Path) -> str:
-    """What to call a model in a sentence: the built-in one by its name, any other by its path."""
+    """Names a model in a sentence: the built-in one by its name, any other by its path."""
     names = (name for name in built_in_models() if folder == resolve_model(name))
     return next(names, str(folder))
 
