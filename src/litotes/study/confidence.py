@@ -10,7 +10,7 @@ follows from it exactly:
     label before = [p₁' ≥ ½]
 
 A calibration error has no honest interval (chance alone makes it larger, resampling even more so),
-but its bins have one each, and so has the excess, mean confidence less the share right: how much
+but its bins have one each, and so has the excess, mean confidence minus the share right: how much
 too confident the models are.
 
 The area under the risk-coverage curve (`evaluation/reliability.py`) is that of every row's models,

@@ -51,13 +51,13 @@ def find_group_gaps(tables: Sequence[ScoreTable]) -> tuple[RowGaps, ...]:
 
 
 def leading_rows(rows: Sequence[RowGaps]) -> list[RowGaps]:
-    """Of every table all rows together, or its only row."""
+    """Selects of every table all rows together, or its only row."""
     pooled = {row.table for row in rows if row.row == ALL_ROWS}
     return [row for row in rows if row.row == ALL_ROWS or row.table not in pooled]
 
 
 def _row_gaps(table: ScoreTable, name: str, rows: Sequence[str]) -> Iterator[RowGaps]:
-    """Of the models of some rows; nothing where there are no two columns of FEWEST texts."""
+    """Measures the gaps of some rows' models, where two columns have at least FEWEST texts."""
     by_column = {}
     for column in table.matrix.columns:
         cells = [table.answers[row, column] for row in rows if (row, column) in table.answers]

@@ -46,7 +46,7 @@ class MatrixResult:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What the tables say, and how much of it may be chance."""
+        """The tables in words, and how much of it may be chance."""
         (section,) = self.report.sections
         return section.words["tables"]
 

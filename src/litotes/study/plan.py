@@ -186,7 +186,7 @@ def read_study(file: Path, *, changes: Sequence[str] = ()) -> Study:
 
 
 def base_recipe(study: Study) -> Recipe:
-    """What all runs share."""
+    """Makes the recipe that all runs share."""
     return recipe_of(dict(study.settings.recipe), study.settings.name)
 
 

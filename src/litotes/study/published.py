@@ -36,14 +36,14 @@ _LEAKS = {"keep": "kept", "drop": "dropped", "join": "kept, with labels from the
 
 
 class PublishedNote(Table):
-    """What a reader must know about the published numbers; figures: which ones, none for all."""
+    """A caveat about the published numbers; figures: which ones, none for all."""
 
     text: str
     figures: list[str] | None = None
 
 
 class PublishedRecipe(Table):
-    """How the published models were trained, as far as it is known."""
+    """The training of the published models, as far as it is known."""
 
     encoder: str | None = None
     optimizer: str | None = None
@@ -106,7 +106,7 @@ class PublishedColumns(Table):
 
 
 class PublishedTimes(PublishedColumns):
-    """Of models of one task, by "SOURCE TASK"; multitask: of models of several, by corpus."""
+    """Times of models of one task, by "SOURCE TASK"; multitask: of several tasks, by corpus."""
 
     hardware: str
     multitask: PublishedColumns = PublishedColumns()
@@ -151,11 +151,11 @@ class Published(Table):
         return self.seconds_per_batch.find(recipe.model.head, f"{place} {tasks[0]}")
 
     def notes_about(self, figure: str) -> list[str]:
-        """What a reader must know about a figure before relying on it."""
+        """Lists what a reader must know about a figure before relying on it."""
         return [note.text for note in self.notes if note.figures is None or figure in note.figures]
 
     def differences_in_setup(self, recipe: Recipe) -> list[str]:
-        """What we did differently, in words: the first suspects when numbers differ."""
+        """Lists what we did differently, in words: the first suspects when numbers differ."""
         return [
             f"{what}: {ours} (the paper: {theirs})"
             for what, theirs, ours in _setups(self.recipe, recipe)
@@ -176,7 +176,7 @@ def read_published(file: Path) -> Published:
 
 
 def _setups(theirs: PublishedRecipe, recipe: Recipe) -> Sequence[tuple[str, str | None, str]]:
-    """What may differ, theirs and ours; None: not published."""
+    """Lists what may differ, theirs and ours; None: not published."""
     training = recipe.training
     epochs = f"at most {training.epochs}" if training.held_out else str(training.epochs)
     has_threshold = training.calibration == "full" and bool(training.held_out)

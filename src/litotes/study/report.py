@@ -95,7 +95,7 @@ class Section:
 
     @property
     def row_label(self) -> str:
-        """What the rows of its tables are: where a model was trained, or how."""
+        """The meaning of its tables' rows: where a model was trained, or how."""
         path = self.results.experiment.settings.rows
         return "trained on" if path.startswith("data.") else path.rpartition(".")[2]
 
@@ -321,7 +321,7 @@ def _section(results: ExperimentResults, tables: Tables, study: Study) -> Sectio
 
 
 def _kind(results: ExperimentResults, one: Comparison, *, elsewhere: str) -> str:
-    """What a comparison of an experiment is between. elsewhere: what those with another are."""
+    """Says what a comparison is between. elsewhere: the words for one with another experiment."""
     path = results.experiment.settings.compare
     within = f"between {_COMPARED.get(str(path), f'values of {path}')}"
     return elsewhere.format(one.elsewhere) if one.elsewhere else within
@@ -335,7 +335,7 @@ def _abstract(
     n_runs: int,
     n_failed: int,
 ) -> tuple[str, ...]:
-    """What a whole study found: the first thing a reader sees."""
+    """Sums up a whole study: the first thing a reader sees."""
     encoders = [encoder_name(one.recipe.model.encoder) for one in study.settings_of_runs()]
     results = [section.results for section in sections]
     tables = [table for one in results for table in one.tables]
@@ -359,7 +359,7 @@ def _abstract(
 
 
 def _tests(sections: Sequence[Section]) -> Json:
-    """What the comparisons, calibration, gaps and risks of all experiments say."""
+    """Collects the comparisons, calibration, gaps and risks of all experiments."""
     kind = partial(_kind, elsewhere="with another experiment")
     pairs = [
         (kind(one.results, pair), pair) for one in sections for pair in one.results.comparisons

@@ -119,7 +119,7 @@ def select_test_texts(test: TestedOn, recipe: Recipe, tasks: Sequence[str]) -> C
 
 
 def check_experiment(experiment: Experiment) -> None:
-    """What is known to go wrong is reported before the first run: names that do not exist, tests of
+    """Reports what is known to go wrong before the first run: names that do not exist, tests of
     other than classification tasks, or with labels that the model does not learn.
     """
     for setting in experiment.grid:
@@ -271,7 +271,7 @@ THREADS = "threads.json"
 
 @dataclass(frozen=True)
 class _Threads:
-    """What THREADS holds."""
+    """The content of THREADS."""
 
     n_threads: Annotated[int, Field(ge=1, le=4096)]
 
@@ -355,7 +355,7 @@ def plan_jobs(
 
 
 def _n_threads(file: Path, n_workers: int, on: str) -> int:
-    """How many threads a run computes with: decided when the study begins, and kept.
+    """Decides how many threads a run computes with, once when the study begins.
 
     torch adds up in another order with another number of threads, so a study that is resumed with
     more or fewer workers would otherwise not end in the same report.
@@ -396,8 +396,8 @@ Content = TypeVar("Content")
 
 @dataclass(frozen=True)
 class _Part:
-    """What one model answered to the texts of one task in one column, as `_answer_test` writes it;
-    so are the files below.
+    """The answers of one model to the texts of one task in one column, as `_answer_test` writes
+    them; so are the files below.
     """
 
     labels: list[str]
@@ -431,7 +431,7 @@ class _Timing:
 
 @dataclass(frozen=True)
 class CellAnswers:
-    """What the models of one cell answered.
+    """The answers of the models of one cell.
 
     gold (text,); answers and their probability (seed, text); temperature (seed,). labels: the
     names of the classes. texts: a hash; cells with the same one were tested on the same texts.
@@ -491,8 +491,8 @@ class RunFiles:
                 yield task, column, own
 
     def gather(self, experiment: Experiment) -> Json:
-        """What the runs of an experiment noted and measured, or why they did not: all but the
-        answers, as `ExperimentResults` names it.
+        """Collects what the runs of an experiment noted and measured, or why they failed: all but
+        the answers, as `ExperimentResults` names it.
         """
         failed: dict[str, str] = {}
         done: list[tuple[Setting, _Facts, _Timing]] = []

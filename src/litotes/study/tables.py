@@ -76,7 +76,7 @@ class ScoreTable:
         return label_values(self.values), self.tested_on, self.matrix.task
 
     def title_among(self, tables: Sequence[ScoreTable]) -> str:
-        """What distinguishes it from the others of its experiment."""
+        """Names what distinguishes it from the others of its experiment."""
         parts = zip(self._title_parts, *(table._title_parts for table in tables), strict=True)
         distinct = [own for own, *all_of_them in parts if own and len(set(all_of_them)) > 1]
         return ", ".join(distinct) or self.title
@@ -100,7 +100,7 @@ Tables = Mapping[str, Sequence[ScoreTable]]
 
 
 def make_tables(experiment: Experiment, study: Study, files: RunFiles) -> Iterator[ScoreTable]:
-    """A table for every test, every combination of the grid beside the rows, and every task."""
+    """Makes a table for every test, every combination of the grid besides the rows, and task."""
     groups = grouped(experiment.grid, lambda setting: json.dumps(dict(setting.shared)))
     for test in experiment.tests:
         for settings in groups.values():
@@ -335,7 +335,7 @@ def mean_of(*tables: ScoreTable) -> Estimate:
 
 
 def home_less_elsewhere(*tables: ScoreTable) -> Estimate | None:
-    """Mean over the cells tested where they were trained, less the mean over the others.
+    """Mean over the cells tested where they were trained, minus the mean over the others.
 
     None where there are not both.
     """
@@ -350,7 +350,7 @@ def home_less_elsewhere(*tables: ScoreTable) -> Estimate | None:
 
 
 def less_published(*tables: ScoreTable) -> Estimate | None:
-    """Ours less the published scores, mean over the cells that have both."""
+    """Ours minus the published scores, mean over the cells that have both."""
     ours, theirs = [], []
     for table in tables:
         for place, own in table.answers.items():
