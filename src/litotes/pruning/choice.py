@@ -106,7 +106,7 @@ def carry_out(
 
 @dataclass(frozen=True)
 class TextCounts:
-    """How many texts chose, and how many only reported.
+    """The numbers of texts that chose, and that only reported.
 
     kept_apart: labelled, answered by the models to choose from. in_folds: labelled, answered by
     models that were trained without them. unlabelled: by agreement alone. held_out, test: no part
@@ -297,7 +297,7 @@ def _expected_losses(
     answers: Mapping[str, ByTask],
     folds: Sequence[FoldAnswers],
 ) -> list[Loss]:
-    """What each candidate is expected to lose on new texts."""
+    """Estimates the loss of each candidate on new texts."""
     more = answers.get("unlabelled", {})
     draws = {}
     # texts that the dense model has learned make every loss look large
@@ -316,8 +316,8 @@ def _expected_losses(
 
 
 def _notes(plan: PrunePlan, points: Sequence[Point], texts: TextCounts) -> tuple[str, ...]:
-    """What the user should know about the texts the choice was made by, and about what could not be
-    reached.
+    """Lists what the user should know about the texts the choice was made by, and about what could
+    not be reached.
     """
     notes = [*plan.notes, texts.in_words()]
     highest = max(point.flops_ratio for point in points)

@@ -62,8 +62,8 @@ class Cost:
 
 
 def flops(encoder: Encoder, lengths: Sequence[int], *, firsts_only: bool = False) -> Cost:
-    """What `encoder` computes for texts of these lengths in evaluation mode; known before anything
-    is computed.
+    """Counts what `encoder` computes for texts of these lengths in evaluation mode; known before
+    anything is computed.
 
     firsts_only: the last layer goes on with each text's first piece alone.
     """
@@ -89,8 +89,8 @@ def flops(encoder: Encoder, lengths: Sequence[int], *, firsts_only: bool = False
 
 
 def lengths_after(plan: Plan, layer: int, lengths: Sequence[int], *, fuse: bool) -> list[int]:
-    """How many pieces of each text there are after `layer`: those that stay and, where pieces are
-    fused, one for all that have left.
+    """Counts the pieces of each text after `layer`: those that stay and, where pieces are fused,
+    one for all that have left.
     """
     pairs = zip(plan.counts(layer, lengths), lengths, strict=True)
     return [count + (fuse and count < length) for count, length in pairs]
@@ -104,8 +104,8 @@ def evaluation_plan(pruning: Pruning) -> Plan:
 
 
 class Pieces(NamedTuple):
-    """How many pieces of each text have keys and values in a layer, have queries, and go on to the
-    next one; and how many distances they are compared with.
+    """The numbers of pieces of each text that have keys and values in a layer, have queries, and go
+    on to the next one; and of distances they are compared with.
     """
 
     entering: Sequence[int]

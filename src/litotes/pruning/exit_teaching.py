@@ -48,7 +48,7 @@ _TINY = 1e-9
 
 @dataclass(frozen=True)
 class Lessons:
-    """What exits see of some texts, and what they should say.
+    """The inputs of exits for some texts, and the answers they should give.
 
     vectors: {layer: (text, 2 × width)}. logits: of the whole model, {task: (text, class)}. texts:
     what the table before the first layer reads.

@@ -299,7 +299,7 @@ def _take(examples: Sequence[Example], n: int) -> tuple[list[Example], list[Exam
 def _read(
     model: Model, texts: ExitTexts, layers: Sequence[int], watch: Watch, part: str
 ) -> Lessons:
-    """What exits after any of these layers learn from a part of the texts."""
+    """Reads a part of the texts for exits after any of these layers to learn from."""
     pieces = encode_examples(model.tokenizer, getattr(texts, part))
     inner = [layer for layer in layers if layer]
     return read_lessons(model, pieces, inner, what=f"reading texts ({part})", watch=watch)
@@ -388,7 +388,7 @@ def agree(
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """What every exit would say of some texts.
+    """The answers that every exit would give to some texts.
 
     log_odds: how sure it is, of the task it is least sure of, (exit, text).
     agrees: whether its labels are those of the whole model, (exit, text).
@@ -467,7 +467,7 @@ def n_needed(*, allowed: float, confidence: float) -> int:
 def _measure(
     model: Model, lessons: Lessons, notes: tuple[str, ...], settings: ExitSettings, watch: Watch
 ) -> ExitsResult:
-    """What exits save and what they change, on texts by which nothing was chosen."""
+    """Measures what exits save and change, on texts by which nothing was chosen."""
     pieces = lessons.texts
     outputs, n = compute_outputs(model, pieces), len(pieces)
     assert outputs.layers is not None
@@ -510,9 +510,9 @@ def share_interval(n_hit: int, n: int) -> tuple[float, float]:
 
 
 def operations_ratio(model: Model, lengths: Sequence[int], layers: Counts) -> float:
-    """How many times fewer operations exits cost: those of the encoder, and of the exits themselves
-    (4 · width · classes for each text that comes to one, of the table classes for each piece).
-    layers: where each text is answered.
+    """Computes how many times fewer operations exits cost: those of the encoder, and of the exits
+    themselves (4 · width · classes for each text that comes to one, of the table classes for each
+    piece). layers: where each text is answered.
     """
     classifier, rule = model.classifier, _exits_of(model).rule
     n_classes = sum(task.n_outputs for task in classifier.tasks.values())
@@ -531,8 +531,8 @@ def operations_ratio(model: Model, lengths: Sequence[int], layers: Counts) -> fl
 def _speed_ratios(
     model: Model, texts: Sequence[Pieces], *, n_rounds: int, watch: Watch
 ) -> tuple[float, float]:
-    """How many times as fast the texts are answered with exits, and how many times as slow where no
-    text may leave; by torch, in turns.
+    """Measures how many times as fast the texts are answered with exits, and how many times as slow
+    where no text may leave; by torch, in turns.
     """
     exits = _exits_of(model)
     stuck = replace(exits, rule=replace(exits.rule, threshold=1.0))

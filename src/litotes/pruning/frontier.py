@@ -46,7 +46,7 @@ class TaskLoss:
 
 @dataclass(frozen=True)
 class Loss:
-    """What a setting loses against dense, in points of macro-F1 (hundredths), each model under its
+    """The loss of a setting against dense, in points of macro-F1 (hundredths), each model under its
     own thresholds; of several tasks the one that loses most.
 
     interval: 95 %. chance_within: how often all tasks are within the budget, in a paired bootstrap

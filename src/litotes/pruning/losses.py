@@ -122,7 +122,7 @@ def estimate_losses(answers: Answers, unlabelled: Answers | None = None) -> Evid
 
 
 def _power(influence: Floats, predictions: Floats) -> Floats:
-    """How much each prediction (belief, text) says about the influence (text,): least squares."""
+    """Fits the influence (text,) by the predictions (belief, text): least squares."""
     centred = predictions - predictions.mean(1, keepdims=True)
     return np.linalg.lstsq(centred.T, influence - influence.mean(), rcond=1e-6)[0]
 
@@ -157,7 +157,7 @@ def _covariance(values: Floats) -> Floats:
 
 
 def _unseen(table: Counts, slopes: Floats, n_texts: int, n_settings: int) -> Floats:
-    """What few texts cannot show: equal answers to 30 texts do not prove equal models.
+    """Estimates what few texts cannot show: equal answers to 30 texts do not prove equal models.
 
     As if one text more were lost and one won by each setting (Bonett and Price 2012, for the
     difference of paired proportions). (setting, setting)

@@ -66,7 +66,7 @@ class FoundShares:
 
 @dataclass(frozen=True)
 class Candidate:
-    """What is compared: the dense model, the control, or the classifier trained with the shares
+    """A model to compare: the dense one, the control, or the classifier trained with the shares
     found for a target; with its calibration.
     """
 
@@ -190,7 +190,7 @@ def _train_phase(
 def _read_or_compute(
     plan: PrunePlan, name: str, kind: type[Result], compute: Callable[[], Result]
 ) -> Result:
-    """What `compute` gives, of this kind; read back if it was computed before."""
+    """Returns what `compute` gives, of this kind; reads it back if it was computed before."""
     file = plan.phases / f"{name}.json"
     if not file.is_file():
         result = compute()
@@ -315,8 +315,8 @@ def answer_texts(
 
 @dataclass(frozen=True)
 class FoldAnswers:
-    """What a fold's dense model and its candidates answer, {task: answers}; unlabelled: empty where
-    there are no such texts.
+    """The answers of a fold's dense model and its candidates, {task: answers}; unlabelled: empty
+    where there are no such texts.
     """
 
     labelled: Mapping[str, Answers]

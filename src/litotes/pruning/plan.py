@@ -42,7 +42,7 @@ _N_ENOUGH = 100
 
 @dataclass(frozen=True)
 class PruneSettings:
-    """What may be lost, and how hard to try.
+    """The loss allowed, and how hard to try.
 
     loss: macro-F1 points that may be expected to be lost. sure: how likely the loss must be within
     that instead; None: as likely as it comes.
@@ -243,7 +243,7 @@ def _check_labels(dense: Model, corpus: Corpus, option: str, source: str) -> Non
 
 
 def _count_judged(plan: PrunePlan) -> int:
-    """How many texts there are to choose by, in the task that has the fewest."""
+    """Counts the texts to choose by, in the task that has the fewest."""
     judged, counts = plan.judged, {}
     for name, task in plan.dense.classifier.tasks.items():
         if not task.is_regression:
