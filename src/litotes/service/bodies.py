@@ -41,7 +41,7 @@ _FAULT = "litotes"
 
 
 def find_fault(text: object) -> str | None:
-    """What is wrong with a text, as the end of a sentence."""
+    """Finds what is wrong with a text, as the end of a sentence."""
     if not isinstance(text, str):
         return "is not a string"
     if not text.strip():
@@ -50,7 +50,7 @@ def find_fault(text: object) -> str | None:
 
 
 def _check_text(text: str, info: ValidationInfo) -> str:
-    """Of a text that is asked about alone; the context says how long it may be."""
+    """Checks a text that is asked about alone; the context says how long it may be."""
     most: Any = info.context
     if len(text) > most:
         raise _too_long(f"The {info.field_name}", most)
@@ -253,7 +253,7 @@ def validate(model: type[Body], values: dict[str, Any], most_characters: int = 0
 
 
 def _sentence(error: Any) -> str:
-    """Of a strict model no message repeats a value; a key that is not known is not repeated."""
+    """Words an error: of a strict model it repeats no value, and no key that is not known."""
     if error["type"] == "extra_forbidden":
         return "There is a key that is not known here, or `text` or `pair` next to `texts`."
     joined = " " if error["type"] == _FAULT else ": "
@@ -282,7 +282,7 @@ def sides_of(item: Item) -> tuple[Any, Any]:
 
 
 def find_problem(item: Item, most_characters: int) -> ProblemError | None:
-    """What is wrong with one text of several, or with one of its two."""
+    """Finds what is wrong with one text of several, or with one of its two."""
     for text in item if isinstance(item, list) else [item]:
         if isinstance(text, str) and len(text) > most_characters:
             return _too_long("It", most_characters)

@@ -6,7 +6,7 @@ connection that holds most of it ends, not the one that came last: a small reque
 many large ones are on their way.
 
 When there are as many connections as there may be, some more are let in that may only ask whether
-the service is alive: otherwise whoever watches over it would take it for dead.
+the service is alive: otherwise anyone who watches over it would take it for dead.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Holder(Protocol):
 
 
 class ServerBudget:
-    """What all connections hold together."""
+    """The budget of all connections together."""
 
     def __init__(
         self, settings: ServiceSettings, *, max_connections: int = MAX_CONNECTIONS
@@ -56,7 +56,7 @@ class ServerBudget:
         self._probes: dict[Holder, None] = {}
 
     def let_in(self, connection: Holder) -> bool:
-        """Whether the connection may ask for everything; otherwise it may only probe.
+        """Returns True if the connection may ask for everything; otherwise it may only probe.
 
         The oldest of those that may only probe makes room for the next: a probe is answered before
         so many others have come.
@@ -83,7 +83,7 @@ class ServerBudget:
             heaviest.end_overloaded()
 
     def add_pipelined(self, n: int) -> bool:
-        """Whether n more requests may wait behind others; below 0: that are gone."""
+        """Counts n more requests that wait behind others, if they may; below 0: that are gone."""
         if n > 0 and self._n_pipelined + n > _MAX_PIPELINED:
             return False
         self._n_pipelined += n

@@ -115,7 +115,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request is being received or answered."""
+        """True if no request is being received or answered."""
         return self.is_request_complete and not self.pipeline and not self._is_responding
 
     @property
@@ -133,7 +133,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     @property
     def may_be_ended(self) -> bool:
-        """Whether it has a request that has not arrived as a whole, or waits behind another."""
+        """True if it has a request that has not arrived as a whole, or waits behind another."""
         has_unfinished = not self.is_request_complete or bool(self.pipeline)
         return has_unfinished and not self._ignores_input and not self._is_lingering
 
@@ -264,7 +264,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         self._n_body_bytes += len(body)
         super().on_body(body)
-        # whoever reads the body counts as well; this is for bodies that are not read, or not yet
+        # the reader of the body counts as well; this is for bodies that are not read, or not yet
         if len(self.cycle.body) > self._budget.max_body_bytes:
             self.end_overloaded()
         elif self.cycle.response_complete and self._n_body_bytes > self._budget.max_body_bytes:

@@ -77,7 +77,7 @@ class ClientDisconnected(Exception):
 
 
 def _is_private(path: str) -> bool:
-    """Whether the answer is not to be stored."""
+    """Tells whether the answer must not be stored."""
     return path.startswith("/v1/") or path == INFERENCE_PATH
 
 
@@ -200,7 +200,7 @@ class GuardedRequest:
             )
 
     def _is_preflight(self) -> bool:
-        """Whether a browser asks, before the request itself, if the page may send it.
+        """Tells whether a browser asks, before the request itself, if the page may send it.
 
         It carries no token yet.
         """
@@ -291,7 +291,7 @@ class GuardedRequest:
     # What the routes ask for
 
     def count_texts(self, items: Sequence[object]) -> None:
-        """What the log says about the size of the request; a pair counts as one text."""
+        """Counts texts and characters for the log; a pair counts as one text."""
         self._n_texts = len(items)
         for item in items:
             sides = item if isinstance(item, list) else [item]

@@ -1,5 +1,5 @@
 """Computes the texts of many requests together: while batches are computed, the next one gathers.
-Explanations are made one at a time, beside them.
+Explanations are made one at a time, next to them.
 
 A text never waits for a batch to fill up.
 
@@ -68,7 +68,7 @@ _EXPLANATION_SECONDS = 2
 
 
 def lower_priority(niceness: int = NICENESS) -> None:
-    """Of the calling thread; elsewhere than on Linux a priority belongs to the whole process."""
+    """Lowers the calling thread's priority, on Linux alone: elsewhere it is the whole process's."""
     if sys.platform == "linux":
         priority = os.getpriority(os.PRIO_PROCESS, 0) + niceness
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), priority)
@@ -274,7 +274,7 @@ class Explainer:
 
     @property
     def is_busy(self) -> bool:
-        """Whether something is being computed, even if no client waits for it any more."""
+        """True if something is being computed, even if no client waits for it any more."""
         return self._current is not None
 
     @property

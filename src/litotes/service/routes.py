@@ -61,7 +61,7 @@ router = APIRouter()
 
 @dataclass(frozen=True)
 class Asked:
-    """What a request wants labels for.
+    """The items that a request wants labels for.
 
     problems: by the place of the item. tokenized: those without one.
     """
@@ -146,7 +146,7 @@ def read_asked(request: GuardedRequest) -> Asked:
 
 
 def repeat_item(item: Item, problem: ProblemError) -> dict[str, str | None]:
-    """What was sent; neither what is not a text nor a text of any length is repeated."""
+    """Repeats what was sent, but neither what is not a text nor a text that is too long."""
     sides = dict(zip(("text", "pair"), item if isinstance(item, list) else [item], strict=False))
     for name, text in sides.items():
         if not isinstance(text, str) or problem.name == "too-large":

@@ -94,12 +94,12 @@ class ServiceSettings:
 
     @property
     def is_public(self) -> bool:
-        """Whether other machines can reach the service."""
+        """True if other machines can reach the service."""
         is_loopback = _is_address(self.host) and ip_address(self.host).is_loopback
         return self.host.lower() != "localhost" and not is_loopback
 
     def allows_host(self, name: str) -> bool:
-        """Whether a request may have this name as its Host.
+        """Tells whether a request may have this name as its Host.
 
         Any other name could be that of another site, pointed at this machine. A service that
         listens everywhere allows every address: to abuse one, an attacker must own it.
@@ -115,7 +115,7 @@ def _plain_name(name: str) -> str:
 
 
 def _is_address(name: str) -> bool:
-    """Whether it is an IP address and not a name."""
+    """Tells whether it is an IP address and not a name."""
     try:
         ip_address(name)
     except ValueError:

@@ -22,7 +22,7 @@ Models = Mapping[str, Predictor] | Callable[[], Mapping[str, Predictor]]
 
 
 class Service:
-    """What all parts of the service share. failure: why the models could not be loaded.
+    """The state that all parts of the service share. failure: why the models could not be loaded.
 
     locus: a model of words whose marks are part of every explanation; None: none.
     """

@@ -31,7 +31,7 @@ _MAX_SHORT_PIECES = 128
 
 
 class Answering(Protocol):
-    """What computes texts: a predictor, or what gives its raw scores."""
+    """Anything that computes texts: a predictor, or what gives its raw scores."""
 
     def answer(self, texts: Sequence[TokenizedText], /) -> list[Prediction]: ...
 
@@ -47,7 +47,7 @@ class Wanted(Generic[Result]):
 
     @property
     def is_abandoned(self) -> bool:
-        """Whether no client waits for it any more."""
+        """True if no client waits for it any more."""
         return self.future.done() or time.monotonic() > self.deadline
 
     def finish(self, result: Result) -> None:
@@ -60,7 +60,7 @@ class Wanted(Generic[Result]):
 
 
 class Share:
-    """How far one has been served, and the virtual time of those that share what it is given."""
+    """The virtual time at which one stands, and that of those that share what it is given."""
 
     def __init__(self) -> None:
         self.stands_at = self.now = 0.0
@@ -125,7 +125,7 @@ class WaitingJobs:
         self._count(job, range(len(job.texts)), 1)
 
     def pieces_before(self, client: str, n_pieces: int) -> int:
-        """How many pieces of others would be computed before a job of n pieces is.
+        """Counts the pieces of others that would be computed before a job of n pieces.
 
         While its client's share is spent on the job and on its other jobs, each of those gets as
         much as the job itself; and each other client gets as much as its client.
