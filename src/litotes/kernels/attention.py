@@ -177,7 +177,7 @@ def attend(
     dropout: float = 0.0,
     seed: Tensor | None = None,
 ) -> Attended:
-    """Without a gradient; of what a gradient needs, what is `wanted`."""
+    """Attends without a gradient; of what one needs, writes what is `wanted`."""
     return _attend(_arguments(packed, rule, dropout, seed), wanted, packed.tiles)
 
 
@@ -448,7 +448,7 @@ def _blocks(blocks: Blocks, told: Told, longest: int) -> Blocks:
 
 
 def _walk(kernel: Any, told: Told, longest: int, blocks: Blocks, *, held: str, step: str) -> None:
-    """One launch for texts of up to so many pieces. held, step: what the kernel calls the rows."""
+    """Launches for texts of up to `longest` pieces. held, step: the kernel's names for rows."""
     blocks = _blocks(blocks, told, longest)
     n_blocks = -(-longest // blocks.held)
     n_texts = len(told["KEY_BOUNDS"]) - 1

@@ -76,8 +76,8 @@ def store_bias_gradient(to_bias, bucket, to_affinity, N_BUCKETS):
 def chosen_of_rows(
     CHOSEN, TURNED, row, at_row, query_live, key_live, head, n_lines, n_keys, FARTHEST, CHOOSES
 ):  # fmt: skip
-    """Which keys whole rows may have weights for, (query, key). If they are chosen, their words are
-    turned for the other walk.
+    """Marks keys that whole rows may have weights for, (query, key). If they are chosen, turns
+    their words for the other walk.
     """
     chosen = query_live[:, None] & key_live[None, :]
     if CHOOSES:

@@ -35,7 +35,7 @@ def product(left, right, PRECISE, before=None):
 
 @triton.jit
 def text_at(BOUNDS, text):
-    """Where a text begins, and how many pieces it has."""
+    """Loads where a text begins, and how many pieces it has."""
     start = tl.load(BOUNDS + text)
     return start, tl.load(BOUNDS + text + 1) - start
 
@@ -65,7 +65,7 @@ def is_removed(ALIVE, text, head):
 
 @triton.jit
 def columns_of(rows, live, HEAD_WIDTH, WIDTH, start=0):
-    """Where they lie, and which of them there are. (row, WIDTH) each"""
+    """Locates columns of rows, and marks those that there are. (row, WIDTH) each"""
     part = start + tl.arange(0, WIDTH)
     return rows[:, None] + part[None, :], live[:, None] & (part < HEAD_WIDTH)[None, :]
 
@@ -131,7 +131,7 @@ def distance_bias(distance, query_place, key_place, query_live, key_live, N_HEAD
 def biased(
     affinity, distance, query_place, key_place, query_live, key_live, N_HEADS, WITH_BIAS
 ):  # fmt: skip
-    """With the bias, and −∞ where there is no key. (query, key)"""
+    """Adds the bias, and −∞ where there is no key. (query, key)"""
     if WITH_BIAS:
         bias, _ = distance_bias(distance, query_place[:, None], key_place[None, :],
                                 query_live[:, None], key_live[None, :], N_HEADS)  # fmt: skip
@@ -141,7 +141,7 @@ def biased(
 
 @triton.jit
 def best_blocks(affinity, query_live, key_live, n_keys, KEPT, BLOCK):
-    """Which keys lie in a block that their query's block keeps. (query, key)"""
+    """Marks keys in a block that their query's block keeps. (query, key)"""
     ROWS: tl.constexpr = affinity.shape[0]
     SPAN: tl.constexpr = affinity.shape[1]
     weights, _, _, _ = softmax_row(affinity)
@@ -212,7 +212,7 @@ def scrambled(numbers):
 
 @triton.jit
 def keeps_weight(SEED, query_place, key_number, head, dropout, N_HEADS):
-    """Which weights dropout leaves: the same for the same seed, place in the batch and head.
+    """Marks weights that dropout leaves: the same for the same seed, place in the batch and head.
 
     query_place, key_number: broadcast to the weights' shape.
     """

@@ -48,7 +48,7 @@ from litotes.kernels.rules import LOG2_E, beta_of, largest, quick_log2
 
 @triton.jit
 def part_affinities(start, walk, N_HEADS, HEAD_WIDTH, PART, WITH_BIAS):
-    """With the bias, and −∞ where there is no key, (query, PART). walk: as in `block_affinities`"""
+    """Computes biased affinities, −∞ without a key. (query, PART) walk: as in `block_affinities`"""
     query, query_piece, query_live, KEY, distance, key_start, n_keys, key_stride, scale = walk
     number = tl.arange(0, PART)
     live, key_place = number < n_keys - start, key_start + start + number

@@ -25,7 +25,7 @@ def as_half(bits):
 
 @triton.jit
 def pair(first, second):
-    """One tensor of int32 from two of float32."""
+    """Packs two tensors of float32 into one of int32."""
     if INTERPRETED:
         return as_bits(first.to(tl.float16)) | (as_bits(second.to(tl.float16)) << 16)
     else:
@@ -279,7 +279,7 @@ MOST_SQUARINGS = tl.constexpr(4)
 
 @triton.jit
 def rounded(numbers):
-    """As half precision shows them."""
+    """Rounds to half precision."""
     return numbers.to(tl.float16).to(tl.float32)
 
 
@@ -389,7 +389,7 @@ def moments_from_two(behind, shrink, n_squarings, PRODUCTS):
 
 @triton.jit
 def powers_reach(behind, beta, ROWS, PRODUCTS):
-    """Any α in (1, 2], to some thousandths at worst for rows as they come.
+    """Finds the reach for any α in (1, 2], to some thousandths at worst for rows as they come.
 
     A power of every number at every turn, whatever β, would keep the chip's special functions busy
     for longer than all else takes. But log Σ v^p over all keys but the best is a smooth function of
@@ -448,7 +448,7 @@ def powers_sums(behind, reach, beta, ROWS):
 
 @triton.jit
 def exact_reach(behind, reach, beta, missing, ROWS):
-    """Any α in (1, 2], as `powers_row`, from wherever."""
+    """Finds the reach for any α in (1, 2], as `powers_row`, from any start."""
     close = 4.0 * tl.exp2(tl.log2(missing) / tl.minimum(beta, 2.0))
     worst = close + 1.0
     for _ in range(MOST_TURNS):

@@ -203,7 +203,7 @@ LN_2 = tl.constexpr(0.6931471805599453)
 
 @triton.jit
 def first_number(TENSOR, start, stride, head, HEAD_WIDTH):
-    """Where an attention head's part of a text begins: from there on, places are short numbers."""
+    """Finds where a head's part of a text begins: from there on, places are short numbers."""
     return TENSOR + start.to(tl.int64) * stride + head * HEAD_WIDTH
 
 
@@ -265,7 +265,7 @@ def weights_on_line(line, beta, RULE, PRECISE):
 
 @triton.jit
 def are_chosen(words, step, key_number, KEYS):
-    """Which of a block's keys each query chose: a word of bits for 32 of them.
+    """Marks those of a block's keys each query chose: a word of bits for 32 of them.
 
     words: pointers to the block's first words, one a query; the next ones are `step` farther. These
     and the keys' numbers are broadcast to the weights' shape.
@@ -288,7 +288,7 @@ def turn_words(of_row, turned, query_number, query_live, n_lines, n_keys, FARTHE
 
 @triton.jit
 def even_place(start, text, EVEN):
-    """Where a text's rows begin in tensors in which they are filled up to a multiple of EVEN."""
+    """Finds where a text's rows begin in tensors that fill them up to a multiple of EVEN."""
     return (start // EVEN + text) * EVEN
 
 

@@ -208,7 +208,7 @@ class TritonOperations(Operations):
     """Computes one route.
 
     fused: without gradients and dropout: bias and activation inside a product, residual and norm in
-    one pass, rows gathered where that costs least, who stays decided next to the products.
+    one pass, rows gathered where that costs least, who stays is decided alongside.
     seeds: of dropout in each layer's attention, (layer,); None: no dropout.
     """
 
@@ -334,7 +334,7 @@ class TritonOperations(Operations):
         return Sum(importance, seen.received, factor)
 
     def add_up(self, state: State) -> Tensor:
-        """Nothing in the layer waits for it."""
+        """Adds up importance; nothing in the layer waits for it."""
         if not isinstance(state.importance, Sum):
             return state.importance
         parts, stage = state.importance, state.texts
@@ -424,7 +424,7 @@ class TritonOperations(Operations):
     # Heads
 
     def first_pieces(self, hidden: Tensor, texts: Stage) -> Tensor:
-        """In the last layer both what attention reads and what is added to it: gathered once."""
+        """Gathers once, in the last layer, both what attention reads and what is added to it."""
         if self._firsts is None or self._firsts[0] is not hidden:
             # texts beyond the real ones are empty and may begin after the last row
             starts = texts.bounds[:-1].long().clamp(max=texts.n_pieces - 1)
