@@ -211,7 +211,7 @@ def join_tasks(runtimes: Sequence[Runtime]) -> dict[str, Task]:
 
 
 def known_varieties(runtimes: Sequence[Runtime]) -> tuple[str, ...]:
-    """Those that some task has a bound of its own for."""
+    """Lists the varieties that some task has a bound of its own for."""
     by_task = [sets.varieties for one in runtimes for sets in one.label_sets.values()]
     return tuple(sorted(set().union(*by_task)))
 

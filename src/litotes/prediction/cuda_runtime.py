@@ -171,7 +171,7 @@ class Buckets:
         return self._pass(self.sizes[-1], self._pieces_per_text(left, self.sizes[-1]))
 
     def _pieces_per_text(self, left: Numbers, size: int) -> int:
-        """For texts as long as the next ones are."""
+        """Picks the pieces per text for texts as long as the next ones are."""
         many, few = PIECES_PER_TEXT
         n_texts = max(1, size // many)
         enough = len(left) <= n_texts or int(left[:n_texts].sum()) >= size

@@ -121,7 +121,7 @@ _INT64 = 7
 
 
 def _check_operators(content: bytes) -> None:
-    """One walk through the operators of a file: graph → operators → graphs in loops and branches.
+    """Walks through the operators of a file: graph → operators → graphs in loops and branches.
 
     A loop must be bounded by a number in the file that nothing else can be taken for: its name is
     given once.
@@ -213,7 +213,7 @@ def _fields(message: memoryview) -> Iterator[tuple[int, Any]]:
 
 
 def _varint(message: memoryview, place: int) -> tuple[int, int]:
-    """Seven bits a byte, the lowest first, at most 64 bits; and the place behind it."""
+    """Reads seven bits a byte, the lowest first, at most 64 bits; and the place behind it."""
     value = shift = 0
     while shift < 70 and place < len(message):
         byte = message[place]

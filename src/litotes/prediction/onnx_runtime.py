@@ -134,7 +134,7 @@ class OnnxSession:
 
 
 def _reason(error: Exception) -> str:
-    """Names in a file may be long, and a terminal would obey some characters."""
+    """Shortens and cleans a reason: names may be long, and a terminal obeys some characters."""
     return harmless(reason_of(error), in_terminal=True)[:300]
 
 
@@ -328,7 +328,7 @@ class OnnxRuntime(Runtime):
         return self._tier.answer(texts, self._workers.compute)
 
     def without_exits(self) -> Runtime:
-        """Without the table; exits inside the file remain."""
+        """Removes the table from a copy; exits inside the file remain."""
         whole = copy(self)
         whole._tier = None
         return whole

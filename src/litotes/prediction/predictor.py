@@ -133,7 +133,7 @@ Asked = str | tuple[str, str] | BadText
 def read_chunks(
     texts: Iterable[Asked], size: int = _FIRST_SIZE
 ) -> Iterator[list[tuple[Any, Any]] | Exception]:
-    """Texts with their pairs in chunks that grow; at the end, why the source failed, if it did.
+    """Yields texts with pairs in chunks that grow; at the end, why the source failed, if it did.
 
     After every text that does not fill a chunk, an empty chunk is yielded: the reader can hand out
     what is ready while the source is slow. size: of the first.

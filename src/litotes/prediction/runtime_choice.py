@@ -26,7 +26,7 @@ def choose_runtime(
     runtime: str | None,
     precision: str | None = None,
 ) -> tuple[str, list[str]]:
-    """One runtime for all these model folders, and what the user should know about the choice.
+    """Chooses one runtime for all these folders, and says what the user should know about it.
 
     What the choice needs and is not installed is an error, before anything is loaded.
     """
@@ -75,7 +75,7 @@ def _require_torch(plain: Sequence[ModelFolder]) -> None:
 
 
 def _export_command(folder: ModelFolder) -> str:
-    """After which the model needs torch no more; a built-in one is exported as a copy."""
+    """Words the command after which the model needs no torch; a built-in one is copied."""
     out = " --out FOLDER" if is_builtin(folder.path) else ""
     return f"`litotes export --model {name_of(folder.path)}{out}`"
 

@@ -419,12 +419,12 @@ class FolderResult:
 
 
 def local_runner(n_workers: int) -> Runner:
-    """In this process, or in several on this machine."""
+    """Runs jobs in this process, or in several on this machine."""
     return partial(run_jobs, work=predict_part, n_workers=n_workers, what="parts")
 
 
 def ray_runner(n_workers: int | None, address: str | None, *, n_gpus: float = 0) -> Runner:
-    """On a cluster, or on one of this machine's cores; None: as many workers as it has room for."""
+    """Runs jobs on a cluster, or on this machine's cores; None: as many workers as fit."""
     where: Any = {"address": address, "n_workers": n_workers, "n_gpus_per_job": n_gpus}
     return partial(run_on_ray, work=predict_part, what="parts", **where)
 

@@ -160,7 +160,7 @@ class TableRequest:
             raise UserError(f"{file}: there is no column {name!r}. Known: {known}. {advice}")
 
     def check_target(self, out: Path) -> Target:
-        """Where predictions for this table go; it must not be the table itself."""
+        """Finds where predictions for this table go, which must not be the table itself."""
         target = find_target(out)
         if out.exists() and self.source.exists() and out.samefile(self.source):
             raise UserError(f"{out} is the table itself: choose another --out.")
@@ -171,7 +171,7 @@ class TableRequest:
         return read_rows(self.source, needs=self.texts, keeps=keeps)
 
     def input_rows(self, rows: Iterable[Row], kept: Sequence[str] | None) -> Iterator[InputRow]:
-        """Rows with what is kept of them, None: all, and what the model is to be asked."""
+        """Yields what is kept of each row, None: all, and what the model is to be asked."""
         for row in rows:
             present = {**row.values, **row.found}
             if kept is not None:
@@ -241,7 +241,7 @@ class AnsweredRows:
     answers: Answers
 
     def written(self, layout: Layout) -> list[bool]:
-        """Which of them are part of the output: all, unless bad ones are left out."""
+        """Marks the rows that are part of the output: all, unless bad ones are left out."""
         if layout.request.bad_rows != "skip":
             return [True] * len(self.kept)
         return [place not in self.answers.problems for place in range(len(self.kept))]
@@ -329,7 +329,7 @@ def row_lines(layout: Layout, format: str, rows: AnsweredRows) -> str:
 
 
 def as_documents(layout: Layout, rows: AnsweredRows) -> Iterator[dict[str, Any]]:
-    """Each row as one JSON object: its own columns, then its answers."""
+    """Yields each row as one JSON object: its own columns, then its answers."""
     pairs = zip(rows.kept, rows.answers.predictions(), strict=True)
     for kept, prediction in compress(pairs, rows.written(layout)):
         yield {**kept, **answers_as_json(prediction, layout.tasks, prefix=layout.prefix)}
@@ -370,7 +370,7 @@ def cell_text(value: object) -> str:
 
 
 def _guard_unless_number(cell: str) -> str:
-    """-5 is no formula."""
+    """Guards a formula; -5 is none."""
     guarded = guard_formula(cell)
     if guarded != cell:
         with suppress(ValueError):
