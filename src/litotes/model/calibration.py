@@ -137,7 +137,7 @@ def fit_temperature(logits: NDArray[Any], gold: Sequence[int] | Counts) -> float
 
 
 def _zero_of(slope: Callable[[float], float], low: float, high: float) -> float:
-    """Where a rising function crosses 0 between two positive numbers."""
+    """Finds where a rising function crosses 0 between two positive numbers."""
     for _ in range(_N_HALVINGS):
         middle = (low * high) ** 0.5  # half way in the logarithm
         low, high = (middle, high) if slope(middle) < 0 else (low, middle)
@@ -149,7 +149,7 @@ def fit_threshold(
     gold: Sequence[int] | Counts,
     groups: Sequence[object] | None = None,
 ) -> float:
-    """From which P(class 1) on to answer class 1, so that macro-F1 is best; with groups, that of
+    """Finds from which P(class 1) on to answer class 1 for the best macro-F1; with groups, that of
     the worst group.
 
     The best threshold of a few hundred texts is mostly noise, so it must do no harm: every resample
@@ -186,8 +186,8 @@ def _safe_threshold(candidates: Floats, scores: Floats) -> float:
 
 
 def _candidate_thresholds(probabilities: Floats) -> Floats:
-    """One half and the middles between neighbouring probabilities, in order; of very many some,
-    evenly by rank. (candidate,)
+    """Lists one half and the middles between neighbouring probabilities, in order; of very many
+    some, evenly by rank. (candidate,)
     """
     distinct = np.unique(probabilities)
     middles = (distinct[1:] + distinct[:-1]) / 2
@@ -199,7 +199,7 @@ def _candidate_thresholds(probabilities: Floats) -> Floats:
 
 
 def _group_members(gold: Counts, groups: Sequence[object] | None) -> list[NDArray[np.bool_]]:
-    """For each group, which texts are in it. (group, text)"""
+    """Marks the texts of each group. (group, text)"""
     if groups is None:
         return [np.ones(len(gold), dtype=np.bool_)]
     names, numbers = np.unique([str(group) for group in groups], return_inverse=True)
@@ -228,13 +228,13 @@ def _resampled_scores(
 
 
 def _softmax(logits: Floats) -> Floats:
-    """Over the last axis."""
+    """Softmax over the last axis."""
     powers = np.exp(logits - logits.max(-1, keepdims=True))
     return np.asarray(powers / powers.sum(-1, keepdims=True))
 
 
 def _as_arrays(logits: NDArray[Any], gold: Sequence[int] | Counts) -> tuple[Floats, Counts]:
-    """Logits (text, class) and gold (text,) as arrays."""
+    """Converts logits (text, class) and gold (text,) to arrays."""
     logits, gold = np.asarray(logits, dtype=np.float64), np.asarray(gold, dtype=np.int64)
     if not np.isfinite(logits).all():
         raise UserError(
@@ -273,7 +273,7 @@ Flags = NDArray[np.bool_]
 
 
 def apply_to_each(calibration: Calibration, logits: NDArray[Any]) -> tuple[Flags, Floats]:
-    """Which labels are given, and the probability of each; (text, class) both."""
+    """Marks the labels that are given, with the probability of each; (text, class) both."""
     precise = np.asarray(logits, dtype=np.float64) / calibration.temperature
     probabilities = np.exp(-np.logaddexp(0.0, -precise))
     return probabilities >= thresholds_of(calibration, logits.shape[1]), probabilities
@@ -361,7 +361,7 @@ class LabelSets:
             raise ValueError("the name of a variety holds characters that cannot be printed")
 
     def bound(self, variety: str | None) -> Bound:
-        """That of a variety, or of all texts where it has none of its own."""
+        """Returns the bound of a variety, or of all texts where it has none of its own."""
         return self.overall if variety is None else self.varieties.get(variety, self.overall)
 
     def as_json(self) -> dict[str, Any]:

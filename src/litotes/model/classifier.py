@@ -132,7 +132,7 @@ class EarlyExits:
 
     @classmethod
     def for_classifier(cls, classifier: Classifier, rule: Exits) -> EarlyExits:
-        """With random weights, and without a table."""
+        """Makes exits with random weights, and without a table."""
         n_outputs = {name: task.n_outputs for name, task in classifier.tasks.items()}
         heads = ExitHeads(classifier.encoder.spec.width, n_outputs, rule.inner_layers)
         return cls(heads.eval(), rule)

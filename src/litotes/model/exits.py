@@ -104,7 +104,7 @@ class Exits:
 
     @property
     def inner_layers(self) -> tuple[int, ...]:
-        """After how many layers of the encoder texts may leave; none, if only a table answers."""
+        """The layers of the encoder after which texts may leave; none, if only a table answers."""
         return self.layers[int(self.has_table) :]
 
     @property
@@ -152,7 +152,7 @@ def exits_from_json(content: Any, *, tasks: Mapping[str, Any], n_layers: int) ->
 
 
 def label_margins(logits: NDArray[Any], calibration: Calibration) -> Floats:
-    """By how much each text's label leads the next one, in logits.
+    """Measures how far each text's label leads the next one, in logits.
 
     Where a threshold t decides between two, P ≥ t is z₁ − z₀ ≥ T · ln(t / (1 − t)), and the margin
     is the distance from it. (text, class) → (text,)
@@ -193,7 +193,7 @@ class StaticTable:
 
     @cached_property
     def _weights(self) -> NDArray[np.float32]:
-        """As they are added: a sum in float16 would lose what it adds."""
+        """The rows as they are added: a sum in float16 would lose what it adds."""
         return self.rows.astype(np.float32)
 
     @property

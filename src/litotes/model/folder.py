@@ -89,7 +89,7 @@ class Manifest:
             raise changed_file(file)
 
     def with_files(self, contents: Mapping[str, bytes]) -> Manifest:
-        """With other files, or other contents of the same ones."""
+        """Adds other files, or other contents of the same ones."""
         added = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
         return Manifest({**self.files, **added})
 
@@ -268,7 +268,7 @@ class ModelFolder:
 
     @property
     def exits(self) -> Exits | None:
-        """Where texts may leave early; None: every text goes to the end."""
+        """The places where texts may leave early; None: every text goes to the end."""
         if "exits" not in self.description:
             return None
         tasks, n_layers = self.description["tasks"], len(self.spec.walk)
@@ -370,7 +370,7 @@ def kind_of(model: str | Path) -> str:
 
 
 def _refusal(folder: ModelFolder, kinds: Collection[str]) -> str:
-    """Why a model cannot be used here, and where it can."""
+    """Explains why a model cannot be used here, and where it can."""
     answers = KINDS[folder.kind]
     if folder.kind == CLASSIFICATION:
         return f"{folder} answers {answers}; a model of kind {' or '.join(kinds)} is needed here."
@@ -540,7 +540,7 @@ def text_hash(example: Example) -> str:
 def write_trained_texts(
     folder: Path, examples: Iterable[Example], *, more: Iterable[str] = ()
 ) -> None:
-    """Sorted, so that the order of the data is not told. more: hashes of other such texts."""
+    """Writes hashes, sorted to hide the order of the data. more: hashes of other such texts."""
     hashes = sorted({*map(text_hash, examples), *more})
     write_text(folder / TRAINED_TEXTS, "".join(f"{one}\n" for one in hashes))
 

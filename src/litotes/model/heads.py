@@ -204,7 +204,7 @@ class ExitHeads(nn.Module):
     def forward(
         self, layer: int, encoding: Encoding, *, ops: Operations = TORCH
     ) -> dict[str, Value]:
-        """Logits {task: (text, n_outputs)} of the exit after `layer` layers."""
+        """Computes the logits {task: (text, n_outputs)} of the exit after `layer` layers."""
         vectors = read_texts(encoding, ops)
         return {task: ops.linear(output, vectors) for task, output in self.outputs(layer).items()}
 

@@ -185,7 +185,7 @@ def _may_travel(name: str) -> bool:
 def _fetch(
     repository: str, revision: str | None, folder: Path, endpoint: str | None, watch: Watch
 ) -> OnHub:
-    """Files of one commit, one after the other, into a folder that no one else reads; checked."""
+    """Fetches one commit, file by file, into a folder that no one else reads; checked."""
     with _hub_errors(f"{repository} could not be pulled"):
         from huggingface_hub import HfApi, hf_hub_download
 

@@ -100,7 +100,7 @@ def describe_threads(n_threads: int, n_at_once: int) -> str:
 
 
 def compute_outputs(model: Model, texts: Sequence[Pieces]) -> Outputs:
-    """As the model answers: a text that the table is sure of is not computed at all; on a CPU
+    """Computes the answers: a text that the table is sure of is not computed at all; on a CPU
     others leave where an exit is sure of them, elsewhere all go to the end.
     """
     tier = static_tier(model)

@@ -59,7 +59,7 @@ def resolve_model(model: str | Path) -> Path:
 
 
 def edition_folder(edition: int) -> Path:
-    """Where the files of an edition are, or will be."""
+    """Locates the files of an edition, which may not be there yet."""
     return _HERE / f"edition_{edition}"
 
 
@@ -75,7 +75,7 @@ def name_of(folder: Path) -> str:
 
 
 def light_folder() -> Path:
-    """Where the ONNX file of a built-in model is, if there is one."""
+    """Locates the ONNX file of a built-in model, if there is one."""
     return Path(os.environ.get(LIGHT_VARIABLE) or _HERE / "light")
 
 
