@@ -69,7 +69,7 @@ class Confidence:
 
 
 def check_confidence(results: ExperimentResults) -> tuple[Confidence, ...]:
-    """One value per task with two classes.
+    """Checks confidence once per task with two classes.
 
     With more classes the probability of one says nothing about the others before calibration.
     """
@@ -135,7 +135,7 @@ class RiskArea:
 
 
 def find_risks(tables: Sequence[ScoreTable]) -> tuple[RiskArea, ...]:
-    """Those of all tables of an experiment: of every row on all columns, then on each."""
+    """Finds the risks of all tables of an experiment: every row on all columns, then on each."""
     found = []
     for table in tables:
         for row in table.matrix.rows:
@@ -150,7 +150,7 @@ def find_risks(tables: Sequence[ScoreTable]) -> tuple[RiskArea, ...]:
 
 
 def pooled_curves(tables: Sequence[ScoreTable]) -> dict[str, dict[str, RiskCoverage]]:
-    """By task, then by table: one curve over all its rows, columns and seeds."""
+    """Computes by task, then by table, one curve over all its rows, columns and seeds."""
     found: dict[str, dict[str, RiskCoverage]] = {}
     for table in tables:
         cells = list(table.answers.values())

@@ -53,8 +53,8 @@ def draw_bands(bands: Sequence[Sequence[Heatmap]]) -> Figure:
 
 
 def bands_of(tables: Sequence[ScoreTable], *, row_label: str) -> Iterator[list[Heatmap]]:
-    """Rows of heatmaps, the tables of the same task and test together, then the published ones,
-    each once. row_label: what the rows of the tables are.
+    """Yields rows of heatmaps, the tables of the same task and test together, then the published
+    ones, each once. row_label: what the rows of the tables are.
     """
     for together in grouped(tables, lambda table: table.test).values():
         panels = []

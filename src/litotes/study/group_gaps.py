@@ -34,7 +34,7 @@ class RowGaps:
 
 
 def find_group_gaps(tables: Sequence[ScoreTable]) -> tuple[RowGaps, ...]:
-    """Those of all tables of an experiment; a table with a single column has none."""
+    """Finds the gaps of all tables of an experiment; a table with a single column has none."""
     found: list[RowGaps] = []
     for table in tables:
         names = [row for row in table.matrix.rows if row not in table.failed]

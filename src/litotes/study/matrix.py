@@ -46,7 +46,7 @@ class MatrixResult:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The tables in words, and how much of it may be chance."""
+        """The tables in words, and how much in them may be chance."""
         (section,) = self.report.sections
         return section.words["tables"]
 
@@ -199,7 +199,7 @@ def _settings(
 
 
 def _known_parts(matrix: CrossMatrix, parts: Sequence[str]) -> CrossMatrix:
-    """Without rows that had nothing to learn, and without columns that no row was trained on."""
+    """Drops rows that had nothing to learn, and columns that no row was trained on."""
     cells = tuple(cell for cell in matrix.cells if cell.tested_on in parts)
     rows, columns = {cell.trained_on for cell in cells}, {cell.tested_on for cell in cells}
     return replace(

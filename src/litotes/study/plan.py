@@ -247,7 +247,7 @@ def _check_grid(one: ExperimentSettings, where: str) -> None:
 
 
 def _check_comparisons(experiments: Sequence[Experiment], file: Path) -> None:
-    """Names differ; what an experiment is compared with is there, and has its rows or one alone."""
+    """Checks that names differ; that what is compared with is there, and has the rows or one."""
     rows = {one.settings.name: {setting.row for setting in one.grid} for one in experiments}
     names = [experiment.settings.name for experiment in experiments]
     for experiment, own in zip(experiments, rows.values(), strict=False):
@@ -292,5 +292,5 @@ def label_value(path: str, value: Any) -> str:
 
 
 def label_values(values: Mapping[str, Any]) -> str:
-    """Several values of a grid, in words."""
+    """Words several values of a grid."""
     return ", ".join(label_value(path, value) for path, value in values.items())

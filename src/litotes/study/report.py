@@ -174,7 +174,7 @@ class Report:
         }
 
     def _repr_html_(self) -> str:
-        """In a notebook: the abstract and every table."""
+        """Renders the abstract and every table for a notebook."""
         return render("study/notebook.html", report=self)
 
 
@@ -396,8 +396,8 @@ def _mean_by_task(things: Sequence[Any], *names: str) -> dict[str, list[float]]:
 
 
 def setup_sentences(experiment: Experiment, study: Study) -> tuple[str, ...]:
-    """Why our numbers may differ from the published ones: what is known about the figure, and what
-    we did differently, in all settings or only in some.
+    """Explains why our numbers may differ from the published ones: what is known about the figure,
+    and what we did differently, in all settings or only in some.
     """
     figure, published = experiment.settings.figure, study.published
     if figure is None or published is None:

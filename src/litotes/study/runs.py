@@ -57,7 +57,7 @@ FORMAT = "1"
 
 
 def forget() -> None:
-    """Files may have changed since an earlier study of this process."""
+    """Empties the caches: files may have changed since an earlier study of this process."""
     for cached in (load_once, fingerprint, _encoder_hashes):
         cached.cache_clear()
 
@@ -462,7 +462,7 @@ class RunFiles:
         return {key: self.runs.jobs[key] for key in keys}
 
     def failure(self, setting: Setting) -> str | None:
-        """Why a setting has no result; None when all its seeds are done."""
+        """Tells why a setting has no result; None when all its seeds are done."""
         for key, job in self._jobs(setting).items():
             if not job.is_done():
                 failed = self.runs.failures.get(key)

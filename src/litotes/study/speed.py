@@ -139,7 +139,7 @@ def _next_alone(texts: Iterator[str]) -> list[str]:
 def _ways(
     model: Model, source: str, folder: Path, device: str | None, watch: Watch
 ) -> tuple[dict[str, Answer], dict[str, str]]:
-    """Every way that can be run, and why the others cannot."""
+    """Finds every way that can be run, and why the others cannot."""
     ways: dict[str, Answer] = {}
     left_out: dict[str, str] = {}
     spec = model.classifier.encoder.spec

@@ -82,11 +82,11 @@ class ScoreTable:
         return ", ".join(distinct) or self.title
 
     def name_within(self, experiment: str) -> str:
-        """Its models among those of other experiments."""
+        """Names its models among those of other experiments."""
         return f"{experiment} ({label_values(self.values)})" if self.values else experiment
 
     def arrow(self, cell: MatrixCell) -> str:
-        """From one variety to another; a head or the like is rather *on* a variety."""
+        """Words a cell: one variety to another; a head or the like is rather *on* a variety."""
         return f"{cell.trained_on} {'on' if self.matrix.at_home is None else '→'} {cell.tested_on}"
 
     def published_cells(self) -> list[tuple[MatrixCell, float, bool]]:
@@ -114,7 +114,7 @@ def _tables_of(
     study: Study,
     files: RunFiles,
 ) -> Iterator[ScoreTable]:
-    """One per task, of settings that differ in their rows alone."""
+    """Makes one table per task, of settings that differ in their rows alone."""
     first, figure = settings[0], experiment.settings.figure
     rows = tuple(setting.row for setting in settings)
     failed: dict[str, str] = {}
@@ -229,7 +229,7 @@ class Comparison(Tested):
 
 
 def compare(experiment: Experiment, tables: Tables) -> tuple[Comparison, ...]:
-    """Every pair that the experiment asks for, with Holm's correction over all of them together."""
+    """Compares the pairs that the experiment asks for, with Holm's correction over all of them."""
     found = []
     for one in find_pairs(experiment, tables):
         places = (one.system, one.baseline, *one.table.test, *one.place)
@@ -268,7 +268,7 @@ def _within(experiment: Experiment, tables: Sequence[ScoreTable]) -> Iterator[Ce
 
 
 def _against(experiment: Experiment, tables: Tables) -> Iterator[CellPair]:
-    """Each table with the first of another experiment that has the same task and test."""
+    """Pairs each table with the first of another experiment that has the same task and test."""
     name = experiment.settings.name
     for table in tables[name]:
         for other_name in experiment.settings.against:
