@@ -179,7 +179,7 @@ class PruneResult:
         return REFUSAL.format(best, best.expected, claim=claim, more=more, less=less)
 
     def _more_texts(self, guess: Loss) -> str:
-        """About how many more labelled texts would settle it, for errors that fall as 1 / √n."""
+        """Estimates how many more labelled texts would settle it; errors fall as 1 / √n."""
         width, texts = guess.interval[1] - guess.interval[0], self.texts or TextCounts(0)
         n_labelled = texts.kept_apart + texts.in_folds
         margin = abs(self.settings.loss - guess.points)

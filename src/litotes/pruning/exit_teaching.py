@@ -179,7 +179,7 @@ def _count(texts: Sequence[Pieces], n_pieces: int) -> Any:
 
 
 def _fit_table(counts: Any, answers: NDArray[Any], penalty: float) -> Floats:
-    """Rows of the table, the first of them b. (1 + piece, class)"""
+    """Fits the rows of the table, the first of them b. (1 + piece, class)"""
     shape = (counts.shape[1], answers.shape[1])
     wanted = np.exp(log_softmax(answers.astype(np.float64), axis=1))  # (text, class)
     by_piece = counts.T.tocsr()

@@ -407,7 +407,7 @@ class Rehearsal:
         return np.where(is_sure.any(0), is_sure.argmax(0), len(is_sure))
 
     def differs(self, cut: float) -> NDArray[np.bool_]:
-        """Which texts leave with another answer than that of the whole model. (text,)"""
+        """Marks texts that leave with another answer than that of the whole model. (text,)"""
         last = np.ones((1, self.n_texts), dtype=np.bool_)  # the whole model agrees with itself
         answers = np.concatenate([self.agrees, last])
         return ~answers[self.places(cut), np.arange(self.n_texts)]

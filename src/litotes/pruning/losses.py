@@ -150,7 +150,7 @@ def _predictions(answers: Answers, slopes: Floats) -> Floats:
 
 
 def _covariance(values: Floats) -> Floats:
-    """Over texts. (setting, text) → (setting, setting)"""
+    """Covariance over texts. (setting, text) → (setting, setting)"""
     if values.shape[1] < 2:
         return np.zeros((len(values), len(values)))
     return np.atleast_2d(np.cov(values))

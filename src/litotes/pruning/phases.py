@@ -241,7 +241,7 @@ class Search:
         return best
 
     def _change(self, shape: Sequence[float]) -> list[float]:
-        """More or fewer pieces leave at one layer and after it."""
+        """Lets more or fewer pieces leave at one layer and after it."""
         layer = self.random.randrange(len(shape))
         gone = list(shape)
         gone[layer] *= self.random.choice((0.5, 0.75, 1.33, 2.0))

@@ -105,7 +105,7 @@ class PrunePlan:
 
     @property
     def phases(self) -> Path:
-        """Where what the phases found is kept until a model is chosen."""
+        """The folder that keeps what the phases found until a model is chosen."""
         return self.out / "phases"
 
     def key(self, *more: object) -> str:
@@ -340,7 +340,7 @@ def _reporting_texts(dense: Model, source: str, used: Collection[str], notes: li
 
 
 def _unused(corpus: Corpus, used: Collection[str], role: str) -> tuple[tuple[Example, ...], str]:
-    """Each text once, those in use left out; and a note on what they do."""
+    """Takes each text once, those in use left out; and a note on what they do."""
     once = {example_key(example): example for example in corpus}
     fresh = tuple(example for example in once.values() if text_hash(example) not in used)
     n_others = len(corpus) - len(fresh)
