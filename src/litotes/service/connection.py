@@ -124,7 +124,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     @property
     def responding_since(self) -> float | None:
-        """When the request, or the answer before it, was complete; None if no answer is due."""
+        """The time the request, or the answer before it, was complete; None if no answer is due."""
         if not self._is_responding:
             return None
         return max(self._request_complete_at, self.idle_since)

@@ -87,8 +87,8 @@ def needs_token(path: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def client_of(address: str) -> str:
-    """Who asks, for fair shares: an address; of IPv6 its network, of which one machine may have all
-    addresses.
+    """Names who asks, for fair shares: an address; of IPv6 its network, of which one machine may
+    have all addresses.
     """
     try:
         parsed = ip_address(address)
@@ -170,7 +170,7 @@ class GuardedRequest:
             self.headers[name] = value
 
     def _check_sender(self) -> None:
-        """Against DNS rebinding, a name of another site that now points at this machine; and
+        """Guards against DNS rebinding, a name of another site that now points at this machine; and
         against pages of other sites that send requests with their visitor's rights.
         """
         host = self.headers.get(b"host", b"")

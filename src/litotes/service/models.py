@@ -95,7 +95,7 @@ def _torch_on_cpu(predictor: Predictor) -> list[tuple[Predictor, TorchRuntime]]:
 
 
 def _measure(predictor: Predictor) -> float:
-    """Seconds for one text, the median of a few."""
+    """Measures the seconds for one text, the median of a few."""
     seconds = []
     for _ in range(_N_MEASURED):
         began = time.perf_counter()

@@ -110,7 +110,7 @@ class ServiceSettings:
 
 
 def _plain_name(name: str) -> str:
-    """As a request's Host is compared: without brackets, and without the dot at its end."""
+    """Prepares a Host for comparison: without brackets, and without the dot at its end."""
     return name.strip("[]").rstrip(".").lower()
 
 

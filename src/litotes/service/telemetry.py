@@ -56,7 +56,7 @@ class Log:
             self._thread.start()
 
     def write_error(self, event: str, error: BaseException, **content: Any) -> None:
-        """Where an error came from, without its message, which may quote a text."""
+        """Writes where an error came from, without its message, which may quote a text."""
         frames = traceback.extract_tb(error.__traceback__)
         trace = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
         self.write(event, error=type(error).__name__, trace=trace, **content)

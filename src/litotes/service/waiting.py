@@ -139,7 +139,7 @@ class WaitingJobs:
         return n_own + sum(min(n, n_own + n_pieces) for n in n_others.values())
 
     def take(self, lane: int, *, max_texts: int, max_pieces: int) -> Batch:
-        """Texts of one lane and one model, as many as fit but at least one if any waits."""
+        """Takes texts of one lane and one model, as many as fit but at least one if any waits."""
         for job in self.jobs:
             if job.is_abandoned:
                 for places in job.lanes:
