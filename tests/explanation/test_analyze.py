@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ from litotes.explanation import observation as observing
 from litotes.explanation.analyses import ANALYSES
 from litotes.explanation.analyses.analyze import Subject, analyze, report_html
 from litotes.explanation.analyses.token_types import TokenTypesAnalysis
+from litotes.explanation.observation import in_batches
 from litotes.model.checkpoint import Model
 
 CHEAP = {name: ANALYSES[name] for name in ("effective", "diversity", "trace")}
@@ -186,3 +189,12 @@ def test_a_package_that_is_not_there_costs_one_analysis(
     }
     with pytest.raises(UserError, match="token_types needs a package"):
         analyze(Subject("m", dense), corpus_of(2), {"token_types": ANALYSES["token_types"]})
+
+
+def test_texts_are_observed_together_while_their_squares_fit() -> None:
+    """Rows are as long as the longest: of n texts of at most k pieces n · k² are kept at a time."""
+    lengths = [96, 96, 96, 96, 10, 192, 10, 500, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64]
+    texts: Any = [SimpleNamespace(pieces=SimpleNamespace(ids=range(n))) for n in lengths]
+    batches = [[len(text.pieces.ids) for text in batch] for batch in in_batches(texts)]
+    assert batches == [[96] * 4, [10], [192], [10], [500], [64] * 9, [64]]
+    assert not list(in_batches([]))

@@ -126,6 +126,10 @@ def test_the_fastest_within_the_budget(budget: float, sure: float | None, target
     best = best_within(FRONTIER, budget, sure)
     assert best is not None
     assert best.target == target
+    # what is allowed exactly is allowed
+    (chosen,) = (point for point in FRONTIER if point.kind == "pruned" and point.target == target)
+    assert best_within([chosen], chosen.expected.points, None) is chosen
+    assert best_within([chosen], 0.0, chosen.expected.chance_within) is chosen
 
 
 @pytest.mark.parametrize(("budget", "sure"), [(0.05, None), (0.5, 0.9)])
