@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
+from app_client import run_in_thread
 from fake_models import FakePredictor
 from hostile_requests import JSON, chunked, get, post
 from running_service import Served, parse_answer, read_answer, receive_all
@@ -283,7 +284,7 @@ def test_clients_take_turns() -> None:
         assert begun[4:] == ["a3", "a4"]
         await asyncio.sleep(0.05)
 
-    asyncio.run(go())
+    run_in_thread(go())
     assert begun[6:] == ["p1", "p2"]
 
 
